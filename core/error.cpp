@@ -1,0 +1,38 @@
+// How error messages are put together.
+#include "cinta/core/error.h"
+
+#include <cstdio>
+
+namespace cinta {
+namespace {
+thread_local std::string scope_path;
+}
+
+void describe(std::string& out, std::string_view text) { out += text; }
+void describe(std::string& out, long long number) { out += std::to_string(number); }
+void describe(std::string& out, unsigned long long number) { out += std::to_string(number); }
+void describe(std::string& out, double number) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", number);
+  out += text;
+}
+
+std::string located(std::string_view op, std::string_view message, Where where) {
+  std::string out = "[" + std::string(op) + "] " + std::string(message);
+  if (!scope_path.empty()) out += ", in " + scope_path;
+  if (where.line() != 0) {
+    std::string_view file = where.file_name();
+    if (auto slash = file.rfind('/'); slash != file.npos) file.remove_prefix(slash + 1);
+    out += ", " + std::string(file) + ":" + std::to_string(where.line());
+  }
+  return out;
+}
+
+NameScope::NameScope(std::string_view name) : length_before_(scope_path.size()) {
+  if (!scope_path.empty()) scope_path += '.';
+  scope_path += name;
+}
+NameScope::~NameScope() { scope_path.resize(length_before_); }
+const std::string& NameScope::path() { return scope_path; }
+
+}  // namespace cinta
