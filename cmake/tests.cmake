@@ -1,0 +1,34 @@
+# The tests: one Catch2 program, one CTest entry per file of tests/, and the installed package used from outside.
+find_package(Catch2 2.13 REQUIRED)
+file(GLOB test_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/*.cpp)
+list(REMOVE_ITEM test_sources ${PROJECT_SOURCE_DIR}/tests/main.cpp)
+
+add_library(cinta_tests_main OBJECT tests/main.cpp)
+target_link_libraries(cinta_tests_main PRIVATE cinta_flags Catch2::Catch2)
+
+add_executable(cinta_tests ${test_sources} $<TARGET_OBJECTS:cinta_tests_main>)
+target_link_libraries(cinta_tests PRIVATE cinta cinta_private Catch2::Catch2)
+target_compile_definitions(cinta_tests PRIVATE CINTA_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+                                               CINTA_BINARY_DIR="${PROJECT_BINARY_DIR}")
+
+# Backends from outside, loaded at run time: each file of tests/plugins/ becomes lib/<name>.so in the build tree.
+file(GLOB plugin_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/plugins/*.cpp)
+foreach(source IN LISTS plugin_sources)
+  cmake_path(GET source STEM name)
+  add_library(plugin_${name} MODULE ${source})
+  set_target_properties(plugin_${name} PROPERTIES PREFIX "" OUTPUT_NAME ${name})
+  target_link_libraries(plugin_${name} PRIVATE cinta cinta_flags)
+  add_dependencies(cinta_tests plugin_${name})
+endforeach()
+
+foreach(source IN LISTS test_sources)
+  cmake_path(GET source STEM name)
+  add_test(NAME ${name} COMMAND cinta_tests --filenames-as-tags "[#${name}]" WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES FAIL_REGULAR_EXPRESSION "No test cases matched" TIMEOUT 600)
+endforeach()
+
+# A program built against the installed package would need the sanitizers as well, so only plain builds run this.
+if(NOT CINTA_SANITIZE)
+  add_test(NAME package COMMAND ${CMAKE_COMMAND} -DBUILD=${PROJECT_BINARY_DIR} -DSOURCE=${PROJECT_SOURCE_DIR}/tests/package
+                                -DCOMPILER=${CMAKE_CXX_COMPILER} -P ${PROJECT_SOURCE_DIR}/tests/package/run.cmake)
+endif()
