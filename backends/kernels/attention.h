@@ -1,0 +1,22 @@
+// Scaled dot-product attention (Vaswani et al. 2017), fused: memory grows with the sequence, not with its square.
+#pragma once
+#include "cinta/backends/kernel.h"
+#include "cinta/backends/kernels/random.h"
+
+namespace cinta::kernels {
+
+struct Attention {
+  float scale = 1;      ///< of the scores, usually 1/sqrt(head size)
+  bool causal = false;  ///< query i sees keys 0..i
+  View lengths;         ///< i32[B]: keys and queries at or beyond a sample's length do not exist; absent: all do
+  Dropout dropout;      ///< on the probabilities; row of the mask = (sample * heads + head) * queries + query
+};
+
+/// o[B,H,S,D] from q[B,H,S,D], k,v[B,H,T,D] (any strides with a contiguous last dimension); lse[B,H,S] = logsumexp of
+/// each row's scores (f32, or f64 beside f64 q). Rows that do not exist give o = 0 and lse = 0.
+inline constinit Kernel<void(View o, View lse, View q, View k, View v, Attention)> attention{"attention"};
+/// dq, dk, dv from dO; the probabilities are made again from lse. Gradients of what does not exist are 0.
+inline constinit Kernel<void(View dq, View dk, View dv, View grad_o, View q, View k, View v, View o, View lse, Attention)>
+    attention_backward{"attention_backward"};
+
+}  // namespace cinta::kernels

@@ -1,0 +1,23 @@
+// Matrix products, accumulated in f32 or wider in an order that does not depend on the number of threads.
+#pragma once
+#include "cinta/backends/kernel.h"
+
+namespace cinta::kernels {
+
+/// y[..,M,N] = alpha * a[..,M,K] b[..,K,N] + beta * y; with beta 0 the old y is never read; K = 0 gives beta * y.
+/// Leading sizes are equal (stride 0 where an operand repeats); any strides, but one of the last two of each is 1 on the
+/// fast path (so a transposed operand costs no copy). y may be of a wider type than a and b.
+inline constinit Kernel<void(View y, View a, View b, float alpha, float beta)> matmul{"matmul"};
+
+/// y[M,N] = x[M,K] w[N,K]^T + bias[N]; bias may be absent. Contiguous rows.
+inline constinit Kernel<void(View y, View x, View w, View bias)> linear{"linear"};
+
+enum class Activation { none, relu, gelu, gelu_tanh, silu, tanh };
+
+/// y[M,N] = act(x[M,N] + bias[N]); bias may be absent. y may be x.
+inline constinit Kernel<void(View y, View x, View bias, Activation)> bias_activation{"bias_activation"};
+/// dx[M,N] = dy * act'(x + bias); dbias[N] = column sums of dx + beta * dbias (dbias may be absent). dx may be dy.
+inline constinit Kernel<void(View dx, View dbias, View dy, View x, View bias, Activation, float beta)>
+    bias_activation_backward{"bias_activation_backward"};
+
+}  // namespace cinta::kernels

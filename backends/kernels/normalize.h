@@ -1,0 +1,32 @@
+// Normalisation over the last dimension. Contiguous x[R,N]; statistics and parameter gradients in f32 (f64 beside f64 x).
+#pragma once
+#include "cinta/backends/kernel.h"
+#include "cinta/backends/kernels/random.h"
+
+namespace cinta::kernels {
+
+/// y = (x - mean) * rstd * gain + bias, with mean[R], rstd[R] = 1/sqrt(var + eps) (Ba, Kiros, Hinton 2016). gain and bias
+/// may be absent. Variance in two passes, never E[x^2] - E[x]^2.
+inline constinit Kernel<void(View y, View mean, View rstd, View x, View gain, View bias, float eps)> layer_norm{
+    "layer_norm"};
+/// dx (may be absent), dgain, dbias (each may be absent; old value * beta is added).
+inline constinit Kernel<void(View dx, View dgain, View dbias, View dy, View x, View mean, View rstd, View gain,
+                             float beta_gain, float beta_bias)>
+    layer_norm_backward{"layer_norm_backward"};
+
+/// y = x * rstd * gain, rstd[R] = 1/sqrt(mean(x^2) + eps) (Zhang, Sennrich 2019).
+inline constinit Kernel<void(View y, View rstd, View x, View gain, float eps)> rms_norm{"rms_norm"};
+inline constinit Kernel<void(View dx, View dgain, View dy, View x, View rstd, View gain, float beta_gain)>
+    rms_norm_backward{"rms_norm_backward"};
+
+/// sum = residual + dropout(x + x_bias); y = layer_norm(sum). `sum` is written for backward. x_bias may be absent.
+inline constinit Kernel<void(View y, View sum, View mean, View rstd, View x, View x_bias, View residual, View gain,
+                             View bias, float eps, Dropout)>
+    residual_norm{"residual_norm"};
+/// From dy: dresidual = gradient of `sum`; dx = its dropout; dx_bias, dgain, dbias as column sums (+ beta * old).
+/// dx may be absent when no dropout makes it equal dresidual.
+inline constinit Kernel<void(View dx, View dresidual, View dx_bias, View dgain, View dbias, View dy, View sum, View mean,
+                             View rstd, View gain, Dropout, float beta_x_bias, float beta_gain, float beta_bias)>
+    residual_norm_backward{"residual_norm_backward"};
+
+}  // namespace cinta::kernels

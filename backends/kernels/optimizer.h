@@ -1,0 +1,38 @@
+// Optimizer sweeps over flat, contiguous buffers. What changes from step to step lies on the device, so that a captured
+// step can be replayed.
+#pragma once
+#include "cinta/backends/kernel.h"
+
+namespace cinta::kernels {
+
+/// A flat buffer is a row of segments; segment i is [ends[i-1], ends[i]) and has its own rate factor and weight decay.
+struct Segments {
+  View ends;          ///< i64[n], the last is the buffer's length
+  View rate_factors;  ///< f32[n]
+  View decays;        ///< f32[n]
+};
+
+/// What the host sets before a step, as f32[4] on the device: rate, gradient factor (clip and unscale), 1 - beta1^t,
+/// 1 - beta2^t. A gradient factor of 0 skips the step: nothing is written.
+enum SweepScalar { sweep_rate = 0, sweep_gradient_factor = 1, sweep_correction1 = 2, sweep_correction2 = 3 };
+
+struct AdamW {
+  float beta1 = 0.9f, beta2 = 0.999f, eps = 1e-8f;
+};
+/// One sweep of AdamW (Loshchilov, Hutter 2019): g = factor * gradient; w -= rate*decay*w; m, v updated;
+/// w -= rate * (m / correction1) / (sqrt(v / correction2) + eps). All f32 (or all f64).
+inline constinit Kernel<void(View w, View m, View v, View gradient, Segments, View scalars, AdamW)> adamw{"adamw"};
+
+struct Sgd {
+  float momentum = 0;
+  bool nesterov = false;
+};
+/// g = factor * gradient + decay*w; buffer = momentum*buffer + g (buffer is absent without momentum);
+/// w -= rate * (nesterov ? g + momentum*buffer : buffer).
+inline constinit Kernel<void(View w, View buffer, View gradient, Segments, View scalars, Sgd)> sgd{"sgd"};
+
+/// scalars[sweep_gradient_factor] = min(1, max_norm / (norm + 1e-6)), where norm = sqrt(sum of squares[0]) is written to
+/// norm[0] (f32); a norm that is not finite gives factor 0. max_norm 0: no clipping, factor 1.
+inline constinit Kernel<void(View scalars, View norm, View sum_of_squares, float max_norm)> clip_factor{"clip_factor"};
+
+}  // namespace cinta::kernels

@@ -1,0 +1,67 @@
+// Contexts and the scopes that choose them.
+#include "cinta/core/context.h"
+
+#include "cinta/core/error.h"
+
+namespace cinta {
+namespace {
+thread_local Context* current = nullptr;
+thread_local Category category = Category::activations;
+}  // namespace
+
+Context::Context() = default;
+
+Context::PerDevice& Context::entry(Device device) {
+  std::lock_guard lock(mutex_);
+  auto& list = entries_[device.backend];
+  if (list.size() <= device.index) list.resize(device.index + 1);
+  auto& slot = list[device.index];
+  if (!slot) {
+    runtime_of(device);  // names the device when it is not built
+    slot = std::make_unique<PerDevice>(PerDevice{device, std::make_shared<Pool>(device), Stream{device}});
+  }
+  return *slot;
+}
+
+const std::shared_ptr<Pool>& Context::pool(Device device) { return entry(device).pool; }
+Stream Context::stream(Device device) const { return const_cast<Context*>(this)->entry(device).stream; }
+void Context::set_stream(Stream stream) { entry(stream.device).stream = stream; }
+
+Status* Context::status(Device device) {
+  PerDevice& at = entry(device);
+  if (!at.status) {
+    at.status = static_cast<Status*>(at.pool->allocate(sizeof(Status), Category::workspace));
+    const Status fine{};
+    if (device.backend != meta.backend) runtime_of(device).copy(at.stream, at.status, &fine, sizeof fine);
+  }
+  return at.status;
+}
+
+void Context::check_status(Device device) {
+  PerDevice& at = entry(device);
+  if (!at.status || device.backend == meta.backend) return;
+  Status found{};
+  runtime_of(device).copy(at.stream, &found, at.status, sizeof found);
+  runtime_of(device).synchronize(at.stream);
+  if (found.kind == Status::fine) return;
+  const Status fine{};
+  runtime_of(device).copy(at.stream, at.status, &fine, sizeof fine);
+  throw ValueError(join("[index] index ", found.value, " at position ", found.row, " is outside [0, ", found.limit,
+                        ") on ", device, "; the step that read it must not be used"));
+}
+
+Context& context() {
+  static Context& process = *new Context;  // never destroyed: tensors may outlive static objects
+  return current ? *current : process;
+}
+
+ContextScope::ContextScope(Context& inner) : outer_(current) { current = &inner; }
+ContextScope::~ContextScope() { current = outer_; }
+
+Category current_category() { return category; }
+CategoryScope::CategoryScope(Category inner) : outer_(category) { category = inner; }
+CategoryScope::~CategoryScope() { category = outer_; }
+
+MemoryStatistics memory_statistics(Device device) { return context().pool(device)->statistics(); }
+
+}  // namespace cinta

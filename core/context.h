@@ -1,0 +1,72 @@
+// What belongs to a rank, never to the process: memory pools, current streams, the status that kernels report to,
+// and what new memory is for. Ranks may be threads of one process; each thread works in one context.
+#pragma once
+#include <array>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "cinta/core/allocator.h"
+#include "cinta/core/runtime.h"
+
+namespace cinta {
+
+/// Where a kernel writes down bad data it met (a label out of range); read by the host after the step.
+struct Status {
+  enum Kind : int64_t { fine = 0, index_out_of_range = 1 };
+  int64_t kind, row, value, limit;
+};
+
+class Context {
+ public:
+  Context();
+  /// The pool of a device, made at first use.
+  const std::shared_ptr<Pool>& pool(Device device);
+  Stream stream(Device device) const;
+  void set_stream(Stream stream);
+  /// The status record in the device's memory, made at first use.
+  Status* status(Device device);
+  /// Throws ValueError if a kernel reported bad data since the last call, and clears the report.
+  void check_status(Device device);
+
+ private:
+  struct PerDevice {
+    Device device;
+    std::shared_ptr<Pool> pool;
+    Stream stream;
+    Status* status = nullptr;
+  };
+  PerDevice& entry(Device device);
+  std::mutex mutex_;
+  std::array<std::vector<std::unique_ptr<PerDevice>>, max_backends> entries_;
+};
+
+/// The context of this thread: the process's own unless a ContextScope is alive.
+Context& context();
+
+class ContextScope {
+ public:
+  explicit ContextScope(Context& inner);
+  ~ContextScope();
+  ContextScope(const ContextScope&) = delete;
+
+ private:
+  Context* outer_;
+};
+
+/// What memory allocated on this thread is for (activations unless a scope says otherwise).
+Category current_category();
+class CategoryScope {
+ public:
+  explicit CategoryScope(Category inner);
+  ~CategoryScope();
+  CategoryScope(const CategoryScope&) = delete;
+
+ private:
+  Category outer_;
+};
+
+/// Counts of this rank's memory on `device`.
+MemoryStatistics memory_statistics(Device device);
+
+}  // namespace cinta

@@ -1,0 +1,48 @@
+// A range of device memory, its version, and who wrote it last. A range may be its own allocation or a slice of another
+// storage (a parameter in a flat buffer), and it may move: every tensor that shares it follows.
+#pragma once
+#include <cstdint>
+#include <memory>
+
+#include "cinta/core/allocator.h"
+
+namespace cinta {
+
+class Storage {
+ public:
+  /// New memory from the current rank's pool.
+  Storage(int64_t bytes, Device device);
+  /// `bytes` of `parent` from byte `offset` on, with a version of its own.
+  Storage(std::shared_ptr<Storage> parent, int64_t offset, int64_t bytes);
+  ~Storage();
+  Storage(const Storage&) = delete;
+  Storage& operator=(const Storage&) = delete;
+
+  void* data() const { return data_; }
+  int64_t bytes() const { return bytes_; }
+  Device device() const { return device_; }
+
+  /// Moves this range into `parent` (its old memory is given back; the caller has copied what it wants to keep).
+  void rebind(std::shared_ptr<Storage> parent, int64_t offset);
+
+  /// How often this range was overwritten, and by which op: a tensor saved for backward compares them.
+  uint32_t version() const { return version_; }
+  const char* last_writer() const { return last_writer_; }
+  void mark_written(const char* writer) {
+    ++version_;
+    last_writer_ = writer;
+  }
+
+ private:
+  void give_back() noexcept;
+  void* data_ = nullptr;
+  int64_t bytes_ = 0;
+  Device device_;
+  Category category_ = Category::activations;
+  uint32_t version_ = 0;
+  const char* last_writer_ = "nothing";
+  std::shared_ptr<Pool> pool_;       // set iff this range is its own allocation
+  std::shared_ptr<Storage> parent_;  // set iff it is a slice
+};
+
+}  // namespace cinta
