@@ -1,0 +1,105 @@
+// Writing, syncing and renaming with the system's calls; each passes the hook that tests use to crash in it.
+#include "cinta/data/atomic_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+namespace cinta::data {
+namespace {
+
+thread_local FileCallHook current_hook = nullptr;
+
+/// Runs a system call that returns -1 and sets errno; again when a signal interrupts it. Returns its result, or -1.
+template <class F>
+auto attempt(std::string_view call, const std::string& path, F&& run) -> decltype(run()) {
+  if (const int error = file_call(call, path); error != 0) {
+    errno = error;
+    return -1;
+  }
+  for (;;)
+    if (const auto result = run(); result != -1 || errno != EINTR) return result;
+}
+
+std::string temporary_name(const std::string& path) {
+  return parent_of(path) + "/." + name_of_path(path) + ".tmp-" + std::to_string(::getpid());
+}
+
+}  // namespace
+
+FileCallHook set_file_call_hook(FileCallHook hook) { return std::exchange(current_hook, hook); }
+int file_call(std::string_view call, const std::string& path) { return current_hook ? current_hook(call, path) : 0; }
+
+void throw_file_error(const std::string& path, std::string_view what, int error, Where where) {
+  throw FileError(located("file", join(path, ": ", what, ": ", std::strerror(error)), where));
+}
+
+std::string parent_of(const std::string& path) {
+  const auto slash = path.rfind('/');
+  return slash == path.npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
+std::string name_of_path(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+OutputFile::OutputFile(std::string path, Where where) : path_(std::move(path)), where_(where) {
+  descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) throw_file_error(path_, "cannot be created", errno, where_);
+}
+
+OutputFile::~OutputFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void OutputFile::write(const void* bytes, size_t count) {
+  constexpr size_t chunk = 1 << 20;
+  const auto* next = static_cast<const unsigned char*>(bytes);
+  while (count > 0) {
+    const size_t wanted = std::min(count, chunk);
+    const ssize_t done = attempt("write", path_, [&] { return ::write(descriptor_, next, wanted); });
+    if (done < 0) throw_file_error(path_, join("writing failed at byte ", size_), errno, where_);
+    crc32_ = uint32_t(::crc32_z(crc32_, next, size_t(done)));
+    next += done;
+    count -= size_t(done);
+    size_ += uint64_t(done);
+  }
+}
+
+void OutputFile::finish() {
+  if (attempt("fsync", path_, [&] { return ::fsync(descriptor_); }) < 0)
+    throw_file_error(path_, "fsync failed", errno, where_);
+  if (::close(std::exchange(descriptor_, -1)) < 0) throw_file_error(path_, "closing failed", errno, where_);
+}
+
+AtomicFile::AtomicFile(const std::string& path, Where where) : path_(path), temporary_(temporary_name(path), where) {}
+
+AtomicFile::~AtomicFile() {
+  if (!committed_) ::unlink(temporary_.path().c_str());
+}
+
+void AtomicFile::commit(Where where) {
+  temporary_.finish();
+  rename_path(temporary_.path(), path_, where);
+  committed_ = true;
+  sync_directory(parent_of(path_), where);
+}
+
+void rename_path(const std::string& from, const std::string& to, Where where) {
+  if (attempt("rename", to, [&] { return std::rename(from.c_str(), to.c_str()); }) < 0)
+    throw_file_error(to, join("cannot be put in place of its old version (renaming ", from, ")"), errno, where);
+}
+
+void sync_directory(const std::string& path, Where where) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) throw_file_error(path, "cannot be opened", errno, where);
+  const int result = attempt("fsync", path, [&] { return ::fsync(descriptor); });
+  const int error = errno;
+  ::close(descriptor);
+  if (result < 0) throw_file_error(path, "fsync failed", error, where);
+}
+
+}  // namespace cinta::data

@@ -1,0 +1,124 @@
+// One pass over the text, line by line, field by field.
+#include "cinta/data/csv.h"
+
+#include <charconv>
+#include <cmath>
+#include <optional>
+
+#include "cinta/data/file.h"
+
+namespace cinta::data {
+namespace {
+
+std::string_view trim(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+/// Takes the next line off `text`, without its LF or CRLF.
+std::string_view take_line(std::string_view& text) {
+  const size_t end = text.find('\n');
+  std::string_view line = text.substr(0, end);
+  text.remove_prefix(end == text.npos ? text.size() : end + 1);
+  if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+  return line;
+}
+
+/// Fills `fields` from one line. A comma inside double quotes belongs to the field; the outer quotes are taken off.
+/// Returns false for a quote that is never closed.
+bool split(std::string_view line, std::vector<std::string_view>& fields) {
+  fields.clear();
+  size_t begin = 0;
+  bool quoted = false;
+  for (size_t i = 0; i <= line.size(); ++i) {
+    if (i < line.size() && line[i] == '"') quoted = !quoted;
+    if (i < line.size() && (line[i] != ',' || quoted)) continue;
+    std::string_view field = trim(line.substr(begin, i - begin));
+    if (field.size() >= 2 && field.front() == '"' && field.back() == '"') field = trim(field.substr(1, field.size() - 2));
+    fields.push_back(field);
+    begin = i + 1;
+  }
+  return !quoted;
+}
+
+std::optional<float> number(std::string_view field) {
+  if (field.size() > 1 && field[0] == '+' && field[1] != '-') field.remove_prefix(1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
+  const float single = static_cast<float>(value);
+  if (error != std::errc() || end != field.data() + field.size() || !std::isfinite(single)) return std::nullopt;
+  return single;
+}
+
+/// A field as a message shows it: quoted, cut short.
+std::string shown(std::string_view field) {
+  return '"' + std::string(field.substr(0, 24)) + (field.size() > 24 ? "..." : "") + '"';
+}
+
+struct Parser {
+  const std::string& name;
+  Where where;
+  Table table;
+  int64_t line_number = 0;
+
+  template <class... Parts>
+  [[noreturn]] void fail(const Parts&... parts) const {
+    throw FileError(located("csv", join(name, ": line ", line_number, ": ", parts...), where));
+  }
+
+  void add_row(const std::vector<std::string_view>& fields) {
+    const int64_t count = static_cast<int64_t>(fields.size());
+    if (count != table.columns) fail("found ", count, " columns, expected ", table.columns);
+    for (int64_t column = 0; column < count; ++column) {
+      const std::string_view field = fields[static_cast<size_t>(column)];
+      const std::optional<float> value = number(field);
+      if (!value && field.empty()) fail("column ", column + 1, ": found nothing, expected a number");
+      if (!value) fail("column ", column + 1, ": found ", shown(field), ", expected a finite number");
+      table.values.push_back(*value);
+    }
+    ++table.rows;
+  }
+};
+
+bool names_columns(const std::vector<std::string_view>& fields, Header header) {
+  if (header != Header::detect) return header == Header::present;
+  for (std::string_view field : fields)
+    if (number(field)) return false;
+  return true;
+}
+
+}  // namespace
+
+Table parse_csv(std::string_view text, const std::string& name, CsvOptions options, Where where) {
+  Parser parser{name, where, {.rows = 0, .columns = options.columns, .values = {}}};
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // the byte order mark some programs write
+  std::vector<std::string_view> fields;
+  int64_t blank = 0;  // the first blank line of a run; only lines at the end may be blank
+  while (!text.empty()) {
+    const std::string_view line = take_line(text);
+    ++parser.line_number;
+    if (trim(line).empty()) {
+      if (blank == 0) blank = parser.line_number;
+      continue;
+    }
+    if (blank != 0) {
+      parser.line_number = blank;
+      parser.fail("blank line inside the table");
+    }
+    if (!split(line, fields)) parser.fail("a quote is never closed");
+    if (parser.line_number == 1) {
+      if (parser.table.columns == 0) parser.table.columns = static_cast<int64_t>(fields.size());
+      if (names_columns(fields, options.header)) continue;
+    }
+    parser.add_row(fields);
+  }
+  require<FileError>(parser.table.rows > 0, "csv", where, name, ": has no row of numbers");
+  return std::move(parser.table);
+}
+
+Table read_csv(const std::string& path, CsvOptions options, Where where) {
+  return parse_csv(read_file(path, maximum_file_bytes, where), path, options, where);
+}
+
+}  // namespace cinta::data

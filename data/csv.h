@@ -1,0 +1,36 @@
+// Tables of numbers from comma-separated text, plain or gzip.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cinta/core/error.h"
+
+namespace cinta::data {
+
+/// Numbers in rows of equal length, row after row.
+struct Table {
+  int64_t rows = 0, columns = 0;
+  std::vector<float> values;
+};
+
+/// Whether the first line names the columns. `detect`: it does when none of its fields is a number.
+enum class Header { detect, present, absent };
+
+struct CsvOptions {
+  Header header = Header::detect;
+  int64_t columns = 0;  ///< the number every row must have; 0: as many as the first row
+};
+
+/// Reads a table. Lines end in LF or CRLF, the last one may lack its end, blank lines may stand at the end only; fields
+/// may be quoted; every value must be a finite number that fits f32.
+/// Throws FileError naming file, line and column: ragged row, wrong column count, text or nothing where a number should
+/// be, blank line inside, no row at all.
+Table read_csv(const std::string& path, CsvOptions options = {}, Where where = Where::current());
+
+/// The same from memory; `name` stands for the file in messages.
+Table parse_csv(std::string_view text, const std::string& name, CsvOptions options = {},
+                Where where = Where::current());
+
+}  // namespace cinta::data
