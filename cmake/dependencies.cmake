@@ -1,4 +1,5 @@
 # What the build needs and what it can use, found once and printed as a table.
+list(APPEND CMAKE_MODULE_PATH ${PROJECT_SOURCE_DIR}/cmake)
 set(CINTA_MISSING "")
 
 # A package is missing when any of the variables named after it is false.
@@ -47,9 +48,7 @@ function(cinta_optional name package target debian_package without)
   set(found 0)
   set(line "off by request: ${without}")
   if(NOT CINTA_WITH_${name} STREQUAL "OFF")
-    set(CMAKE_MESSAGE_LOG_LEVEL WARNING)
     find_package(${package} QUIET)
-    set(CMAKE_MESSAGE_LOG_LEVEL STATUS)
     set(line "not found: ${without} (apt-get install ${debian_package})")
     if(TARGET ${target})
       set(found 1)
@@ -64,6 +63,6 @@ function(cinta_optional name package target debian_package without)
   message(STATUS "  ${label} ${line}")
 endfunction()
 
-cinta_optional(ONEDNN dnnl DNNL::dnnl libdnnl-dev "matrix products are several times slower")
+cinta_optional(ONEDNN OneDNN OneDNN::OneDNN libdnnl-dev "matrix products are several times slower")
 cinta_optional(OPENMP OpenMP OpenMP::OpenMP_CXX g++ "one thread only")
 cinta_optional(EIGEN Eigen3 Eigen3::Eigen libeigen3-dev "without oneDNN as well, matrix products are plain loops")

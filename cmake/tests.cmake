@@ -30,5 +30,5 @@ endforeach()
 # A program built against the installed package would need the sanitizers as well, so only plain builds run this.
 if(NOT CINTA_SANITIZE)
   add_test(NAME package COMMAND ${CMAKE_COMMAND} -DBUILD=${PROJECT_BINARY_DIR} -DSOURCE=${PROJECT_SOURCE_DIR}/tests/package
-                                -DCOMPILER=${CMAKE_CXX_COMPILER} -P ${PROJECT_SOURCE_DIR}/tests/package/run.cmake)
+                                -DCOMPILER=${CMAKE_CXX_COMPILER} -DGENERATOR=${CMAKE_GENERATOR} -P ${PROJECT_SOURCE_DIR}/tests/package/run.cmake)
 endif()

@@ -4,7 +4,7 @@ set(consumer ${BUILD}/package/consumer)
 file(REMOVE_RECURSE ${BUILD}/package)
 foreach(command IN ITEMS
         "${CMAKE_COMMAND}|--install|${BUILD}|--prefix|${prefix}"
-        "${CMAKE_COMMAND}|-S|${SOURCE}|-B|${consumer}|-DCMAKE_PREFIX_PATH=${prefix}|-DCMAKE_CXX_COMPILER=${COMPILER}"
+        "${CMAKE_COMMAND}|-G|${GENERATOR}|-S|${SOURCE}|-B|${consumer}|-DCMAKE_PREFIX_PATH=${prefix}|-DCMAKE_CXX_COMPILER=${COMPILER}"
         "${CMAKE_COMMAND}|--build|${consumer}"
         "${consumer}/consumer")
   string(REPLACE "|" ";" command "${command}")
