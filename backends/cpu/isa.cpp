@@ -1,0 +1,48 @@
+// What this processor can run, and what the environment allows.
+#include "cinta/backends/cpu/isa.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <string_view>
+
+namespace cinta {
+namespace {
+
+constexpr std::array names{"baseline", "avx2", "avx512"};
+
+int processor_level() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_cpu_init();  // this may run before the program's own constructors
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2") &&
+                    __builtin_cpu_supports("f16c");
+  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+  return avx512 ? 2 : avx2 ? 1 : 0;
+#else
+  return 0;
+#endif
+}
+
+/// The level that the environment asks for; names.size() when it names none that exists.
+int wanted_level() {
+  const char* wanted = std::getenv("CINTA_ISA");
+  if (!wanted || !*wanted) return static_cast<int>(names.size()) - 1;
+  return static_cast<int>(std::find(names.begin(), names.end(), std::string_view(wanted)) - names.begin());
+}
+
+}  // namespace
+
+int isa_level() {
+  static const int level = std::min(processor_level(), wanted_level());
+  return level;
+}
+
+const char* isa_name(int level) { return names[static_cast<size_t>(level)]; }
+
+void check_isa() {
+  require(wanted_level() < static_cast<int>(names.size()), "cpu", Where(),
+          "the environment variable CINTA_ISA is baseline, avx2 or avx512, given '", std::getenv("CINTA_ISA"), "'");
+}
+
+}  // namespace cinta

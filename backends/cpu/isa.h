@@ -1,0 +1,36 @@
+// The instruction sets that backends/cpu/simd is compiled for, and how its kernels get into the table.
+// A file there is compiled once per set, with CINTA_ISA_NAME and CINTA_ISA_LEVEL defined by the build. It looks like
+//   #include ...everything...
+//   #include "cinta/backends/cpu/isa_begin.h"   // opens namespace cinta::cpu_<name> and turns the instructions on
+//   void softmax(View y, View x) { ... }
+//   const InstallSimd here{kernels::softmax, softmax};
+//   #include "cinta/backends/cpu/isa_end.h"
+// Only functions written between the two get the instructions. Templates and inline functions of other headers stay
+// plain, so that the linker, which keeps one copy of each, can never keep one that this machine cannot run.
+#pragma once
+#include "cinta/backends/kernel.h"
+
+#ifndef CINTA_ISA_NAME  // for editors; the build always defines both
+#define CINTA_ISA_NAME baseline
+#define CINTA_ISA_LEVEL 0
+#endif
+
+namespace cinta {
+
+/// The highest level that the processor has and the environment variable CINTA_ISA (baseline, avx2 or avx512) allows.
+int isa_level();
+/// The name of a level.
+const char* isa_name(int level);
+/// Throws ValueError when CINTA_ISA holds another word.
+void check_isa();
+
+/// Puts a function compiled for `level` into the CPU column if this machine can run it.
+template <int level>
+struct InstallAtLevel {
+  template <class Signature>
+  InstallAtLevel(Kernel<Signature>& kernel, typename Kernel<Signature>::Function function) {
+    if (level <= isa_level()) kernel.install(cpu, function, level);
+  }
+};
+
+}  // namespace cinta

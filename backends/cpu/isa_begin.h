@@ -1,0 +1,27 @@
+// Opens this instruction set's namespace and turns its instructions on, until isa_end.h. No `#pragma once`: a header
+// and the file that includes it may each use the pair. See isa.h.
+#include "cinta/backends/cpu/isa.h"
+
+#define CINTA_ISA_JOIN(a, b) a##b
+#define CINTA_ISA_NAMESPACE(name) CINTA_ISA_JOIN(cpu_, name)
+
+#if CINTA_ISA_LEVEL == 1
+#ifdef __clang__
+#pragma clang attribute push(__attribute__((target("avx2,fma,f16c,bmi2"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2,fma,f16c,bmi2")
+#endif
+#elif CINTA_ISA_LEVEL == 2
+#ifdef __clang__
+#pragma clang attribute push(                                                                              \
+        __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx2,fma,f16c,bmi2,prefer-256-bit=0"))), \
+            apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,avx2,fma,f16c,bmi2,prefer-vector-width=512")
+#endif
+#endif
+
+namespace cinta::CINTA_ISA_NAMESPACE(CINTA_ISA_NAME) {
+using InstallSimd = InstallAtLevel<CINTA_ISA_LEVEL>;

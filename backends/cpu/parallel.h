@@ -1,0 +1,36 @@
+// The one parallel loop and the one source of workspace of the CPU backend.
+#pragma once
+#include <cstdint>
+
+namespace cinta {
+
+/// parallel_for without the type of its body.
+void parallel_tiles(int64_t count, int64_t grain, void (*body)(const void* context, int64_t begin, int64_t end),
+                    const void* context);
+
+/// Calls `body(begin, end)` once for each tile [0, grain), [grain, 2*grain), .. of [0, count), on all threads, in no
+/// order. Tiles depend on the sizes alone, so a result that is combined tile by tile never depends on the number of
+/// threads. Threads claim tiles one at a time: one that is slow, or sleeps, delays the others by a tile at most.
+/// Choose a grain worth some 10 us: up to one tile, and inside another parallel_for, all runs on the calling thread.
+/// The body must not throw.
+template <class Body>
+void parallel_for(int64_t count, int64_t grain, const Body& body) {
+  parallel_tiles(
+      count, grain,
+      [](const void* context, int64_t begin, int64_t end) { (*static_cast<const Body*>(context))(begin, end); }, &body);
+}
+
+/// Who uses a workspace: one kernel call, as a whole, or one tile inside it.
+enum class Workspace { call, tile };
+
+/// At least `bytes` of memory, aligned to 64, of this thread and `use`, valid until the next request of the same thread
+/// and use. It only grows, and counts as workspace of the CPU's pool.
+void* scratch(int64_t bytes, Workspace use);
+
+/// The same as room for `count` values of T.
+template <class T>
+T* scratch(int64_t count, Workspace use) {
+  return static_cast<T*>(scratch(count * static_cast<int64_t>(sizeof(T)), use));
+}
+
+}  // namespace cinta

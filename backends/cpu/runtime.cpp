@@ -1,0 +1,32 @@
+// The CPU's memory, in two separately counted halves: index 0 is the device, index 1 stands for its host.
+#include "cinta/core/runtime.h"
+
+#include <cstdlib>
+#include <cstring>
+
+#include "cinta/backends/cpu/isa.h"
+
+namespace cinta {
+namespace {
+
+class CpuRuntime final : public Runtime {
+ public:
+  void* allocate(Device device, int64_t bytes) override {
+    check_isa();
+    require<DeviceError>(device.index <= host.index, "device", Where(), "the CPU has one device, cpu, and one host memory: ",
+                         device);
+    constexpr int64_t line = 64;
+    return std::aligned_alloc(line, static_cast<size_t>((bytes + line - 1) / line * line));
+  }
+  void release(Device, void* data, int64_t) noexcept override { std::free(data); }
+  void copy(Stream, void* destination, const void* source, int64_t bytes) override {
+    if (bytes) std::memcpy(destination, source, static_cast<size_t>(bytes));
+  }
+  bool host_accessible() const override { return true; }
+};
+
+CpuRuntime runtime;
+const RegisterRuntime here{cpu, "cpu", runtime};
+
+}  // namespace
+}  // namespace cinta

@@ -1,0 +1,11 @@
+// How many threads a kernel of the CPU backend may use. Results never depend on it.
+#pragma once
+
+namespace cinta {
+
+/// The size of the team for kernels called from this thread; at first what OpenMP was told, 1 without OpenMP.
+int threads();
+/// Sets it for kernels called from this thread. Throws ValueError below 1.
+void set_threads(int count);
+
+}  // namespace cinta
