@@ -1,0 +1,69 @@
+// From samples to batches: which samples a step sees is a pure function of (seed, step), so any step can be asked for,
+// a run resumes by asking for the next one, and a thread that works ahead changes no bit.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "cinta/core/error.h"
+
+namespace cinta::data {
+
+/// One step's data in host memory; the training loop copies it into the step's own tensors, whose addresses stay fixed.
+struct Batch {
+  int64_t step = 0;
+  int64_t items = 0;             ///< labels that count, the divisor of the summed loss
+  std::vector<float> inputs;     ///< classifiers: [samples, features]
+  std::vector<int64_t> ids;      ///< language models: [samples, length], already masked
+  std::vector<int32_t> lengths;  ///< language models: [samples], tokens before the padding
+  std::vector<int64_t> rows;     ///< masked models: [capacity], flat positions (sample * length + place) of the targets
+  std::vector<int64_t> labels;   ///< [samples], or one for each row; -100 is ignored
+  bool operator==(const Batch&) const = default;
+};
+
+/// Anything that makes the batch of a step. `batch` must be a pure function of `step` and safe to call from any thread.
+struct BatchSource {
+  virtual ~BatchSource() = default;
+  virtual Batch batch(int64_t step) const = 0;
+};
+
+/// A sample and the epoch it is seen in.
+struct Draw {
+  int64_t sample;
+  uint32_t epoch;
+};
+
+/// The order of training: each epoch is its own seeded permutation of 0 .. count-1. Batches are cut from the epochs laid
+/// end to end, so all have the same size and no sample is left out.
+class Order {
+ public:
+  /// Throws ValueError unless there are samples and batches have at least one.
+  Order(int64_t count, int64_t batch_size, uint64_t seed, Where where = Where::current());
+  ~Order();
+  /// The samples of a step.
+  std::vector<Draw> draws(int64_t step) const;
+  /// Steps that see every sample at least once.
+  int64_t steps_per_epoch() const { return (count_ + batch_size_ - 1) / batch_size_; }
+
+ private:
+  struct Cache;  // the permutations last used, so that an epoch's is made once
+  int64_t count_, batch_size_;
+  uint64_t seed_;
+  std::unique_ptr<Cache> cache_;
+};
+
+/// Batches of consecutive steps, made ahead of time by one thread. What the source throws at a step is thrown by the
+/// `next` of that step.
+class Prefetcher {
+ public:
+  /// Starts at `first_step`; `source` must outlive this. At most `depth` batches wait.
+  Prefetcher(const BatchSource& source, int64_t first_step, int64_t depth = 4);
+  ~Prefetcher();
+  Batch next();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace cinta::data
