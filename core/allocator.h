@@ -20,8 +20,8 @@ std::string_view name_of(Category category);
 struct MemoryStatistics {
   std::array<int64_t, category_count> live{}, peak{};  ///< by category, each peak at its own moment
   int64_t live_total = 0, peak_total = 0;
-  int64_t requests = 0;        ///< blocks asked of the pool
-  int64_t system_requests = 0; ///< blocks the pool asked of the machine: 0 more in a warm step
+  int64_t requests = 0;         ///< blocks asked of the pool
+  int64_t system_requests = 0;  ///< blocks the pool asked of the machine: 0 more in a warm step
 };
 
 class Pool {

@@ -16,12 +16,16 @@ enum class Dtype : uint8_t { f64, f32, f16, bf16, f8e4m3, f8e5m2, f8e4m3fnuz, f8
 constexpr int64_t size_of(Dtype dtype) {
   switch (dtype) {
     case Dtype::f64:
-    case Dtype::i64: return 8;
+    case Dtype::i64:
+      return 8;
     case Dtype::f32:
-    case Dtype::i32: return 4;
+    case Dtype::i32:
+      return 4;
     case Dtype::f16:
-    case Dtype::bf16: return 2;
-    default: return 1;
+    case Dtype::bf16:
+      return 2;
+    default:
+      return 1;
   }
 }
 
@@ -47,19 +51,32 @@ inline void describe(std::string& out, Dtype dtype) { out += name_of(dtype); }
 template <class F>
 decltype(auto) visit(Dtype dtype, F&& f) {
   switch (dtype) {
-    case Dtype::f64: return f.template operator()<double>();
-    case Dtype::f32: return f.template operator()<float>();
-    case Dtype::f16: return f.template operator()<f16>();
-    case Dtype::bf16: return f.template operator()<bf16>();
-    case Dtype::f8e4m3: return f.template operator()<f8e4m3>();
-    case Dtype::f8e5m2: return f.template operator()<f8e5m2>();
-    case Dtype::f8e4m3fnuz: return f.template operator()<f8e4m3fnuz>();
-    case Dtype::f8e5m2fnuz: return f.template operator()<f8e5m2fnuz>();
-    case Dtype::i8: return f.template operator()<int8_t>();
-    case Dtype::i32: return f.template operator()<int32_t>();
-    case Dtype::i64: return f.template operator()<int64_t>();
-    case Dtype::u8: return f.template operator()<uint8_t>();
-    case Dtype::boolean: return f.template operator()<bool>();
+    case Dtype::f64:
+      return f.template operator()<double>();
+    case Dtype::f32:
+      return f.template operator()<float>();
+    case Dtype::f16:
+      return f.template operator()<f16>();
+    case Dtype::bf16:
+      return f.template operator()<bf16>();
+    case Dtype::f8e4m3:
+      return f.template operator()<f8e4m3>();
+    case Dtype::f8e5m2:
+      return f.template operator()<f8e5m2>();
+    case Dtype::f8e4m3fnuz:
+      return f.template operator()<f8e4m3fnuz>();
+    case Dtype::f8e5m2fnuz:
+      return f.template operator()<f8e5m2fnuz>();
+    case Dtype::i8:
+      return f.template operator()<int8_t>();
+    case Dtype::i32:
+      return f.template operator()<int32_t>();
+    case Dtype::i64:
+      return f.template operator()<int64_t>();
+    case Dtype::u8:
+      return f.template operator()<uint8_t>();
+    case Dtype::boolean:
+      return f.template operator()<bool>();
   }
   __builtin_unreachable();
 }

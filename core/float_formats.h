@@ -39,7 +39,8 @@ struct NarrowFloat {
     const bool negative = code & sign_bit;
     const Bits magnitude = Bits(code & (sign_bit - 1));
     if (S == Specials::fnuz && code == sign_bit) return std::bit_cast<float>(0x7fc00000u);
-    if (S == Specials::nan_only && magnitude == nan_code) return std::bit_cast<float>(0x7fc00000u | uint32_t{negative} << 31);
+    if (S == Specials::nan_only && magnitude == nan_code)
+      return std::bit_cast<float>(0x7fc00000u | uint32_t{negative} << 31);
     const int exponent = magnitude >> M;
     const uint32_t mantissa = magnitude & mantissa_mask;
     if (S == Specials::ieee && exponent == (1 << E) - 1)
@@ -71,7 +72,8 @@ struct NarrowFloat {
       const int target = exponent - 127 + Bias;
       const int shift = 23 - M + (target < 1 ? 1 - target : 0);
       if (shift < 40) {
-        const uint64_t half = uint64_t{1} << (shift - 1), kept = significand >> shift, rest = significand & (2 * half - 1);
+        const uint64_t half = uint64_t{1} << (shift - 1), kept = significand >> shift,
+                       rest = significand & (2 * half - 1);
         code = kept + (rest > half || (rest == half && (kept & 1)));
         if (target >= 1) code += uint64_t(target - 1) << M;
       }
@@ -83,7 +85,9 @@ struct NarrowFloat {
 
  private:
   static constexpr Bits infinity() { return S == Specials::ieee ? Bits(max_code + 1) : nan_code; }
-  static constexpr Bits quiet_nan() { return S == Specials::ieee ? Bits(((1 << E) - 1) << M | (1 << (M - 1))) : nan_code; }
+  static constexpr Bits quiet_nan() {
+    return S == Specials::ieee ? Bits(((1 << E) - 1) << M | (1 << (M - 1))) : nan_code;
+  }
 };
 
 using f16 = NarrowFloat<uint16_t, 5, 10, 15, Specials::ieee, false>;

@@ -21,7 +21,8 @@ constexpr PhiloxBlock philox4x32(PhiloxBlock counter, std::array<uint32_t, 2> ke
   return counter;
 }
 
-/// A stream's number from its name (FNV-1a), so that a parameter or a dropout site keeps its numbers wherever it is built.
+/// A stream's number from its name (FNV-1a), so that a parameter or a dropout site keeps its numbers wherever it is
+/// built.
 constexpr uint32_t stream_id(std::string_view name) {
   uint32_t hash = 2166136261u;
   for (char c : name) hash = (hash ^ static_cast<uint8_t>(c)) * 16777619u;

@@ -26,7 +26,8 @@ class Runtime {
   /// Memory aligned to 64 bytes, or null when there is none left.
   virtual void* allocate(Device device, int64_t bytes) = 0;
   virtual void release(Device device, void* data, int64_t bytes) noexcept = 0;
-  /// Copies bytes where `destination` or `source` is memory of this runtime and the other is this runtime's or the host's.
+  /// Copies bytes where `destination` or `source` is memory of this runtime and the other is this runtime's or the
+  /// host's.
   virtual void copy(Stream stream, void* destination, const void* source, int64_t bytes) = 0;
   /// True iff the host may read and write this memory through its pointers.
   virtual bool host_accessible() const = 0;

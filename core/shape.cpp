@@ -26,7 +26,8 @@ Shape contiguous_strides(const Shape& shape) {
 
 int normalize_dim(int dim, int rank, std::string_view op, Where where) {
   const int normal = dim < 0 ? dim + rank : dim;
-  require<ShapeError>(normal >= 0 && normal < rank, op, where, "dimension ", dim, " is outside a tensor of rank ", rank);
+  require<ShapeError>(normal >= 0 && normal < rank, op, where, "dimension ", dim, " is outside a tensor of rank ",
+                      rank);
   return normal;
 }
 
@@ -35,8 +36,8 @@ Shape broadcast_shape(const Shape& a, const Shape& b, std::string_view op, Where
   Shape out = Shape::filled(rank, 1);
   for (int i = 1; i <= rank; ++i) {
     const int64_t m = i <= a.rank() ? a[a.rank() - i] : 1, n = i <= b.rank() ? b[b.rank() - i] : 1;
-    require<ShapeError>(m == n || m == 1 || n == 1, op, where, "shapes do not broadcast: ", a, " with ", b, " (", m, " != ",
-                        n, " at dimension ", -i, ")");
+    require<ShapeError>(m == n || m == 1 || n == 1, op, where, "shapes do not broadcast: ", a, " with ", b, " (", m,
+                        " != ", n, " at dimension ", -i, ")");
     out[rank - i] = m == 1 ? n : m;
   }
   return out;

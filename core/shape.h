@@ -16,7 +16,8 @@ inline constexpr int max_rank = 8;
 class Shape {
  public:
   constexpr Shape() = default;
-  constexpr Shape(std::initializer_list<int64_t> sizes) : Shape(std::span<const int64_t>(sizes.begin(), sizes.size())) {}
+  constexpr Shape(std::initializer_list<int64_t> sizes)
+      : Shape(std::span<const int64_t>(sizes.begin(), sizes.size())) {}
   /// Throws ShapeError above eight dimensions.
   constexpr explicit Shape(std::span<const int64_t> sizes) {
     check_rank(static_cast<int64_t>(sizes.size()));

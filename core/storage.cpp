@@ -11,7 +11,10 @@ Storage::Storage(int64_t bytes, Device device)
 }
 
 Storage::Storage(std::shared_ptr<Storage> parent, int64_t offset, int64_t bytes)
-    : data_(static_cast<char*>(parent->data()) + offset), bytes_(bytes), device_(parent->device()), parent_(std::move(parent)) {}
+    : data_(static_cast<char*>(parent->data()) + offset),
+      bytes_(bytes),
+      device_(parent->device()),
+      parent_(std::move(parent)) {}
 
 Storage::~Storage() { give_back(); }
 

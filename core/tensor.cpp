@@ -23,7 +23,8 @@ Tensor empty(const Shape& shape, Dtype dtype, Device device, Where where) {
   bool fits = true;
   for (int64_t size : shape) fits = fits && size >= 0 && !__builtin_mul_overflow(bytes, size, &bytes);
   require<ShapeError>(fits, "empty", where, "sizes are not negative and their product fits 63 bits: ", shape);
-  return {std::make_shared<Storage>(shape.numel() * size_of(dtype), device), shape, contiguous_strides(shape), 0, dtype};
+  return {std::make_shared<Storage>(shape.numel() * size_of(dtype), device), shape, contiguous_strides(shape), 0,
+          dtype};
 }
 
 Tensor empty_like(const Tensor& like) { return empty(like.shape(), like.dtype(), like.device()); }
@@ -39,8 +40,8 @@ void Tensor::check_host(Dtype wanted, Where where) const {
 
 template <class T>
 Tensor from_values(std::span<const T> values, const Shape& shape, Device device, Where where) {
-  require<ShapeError>(static_cast<int64_t>(values.size()) == shape.numel(), "from_values", where, "as many values as ", shape,
-                      " has elements, given ", values.size());
+  require<ShapeError>(static_cast<int64_t>(values.size()) == shape.numel(), "from_values", where, "as many values as ",
+                      shape, " has elements, given ", values.size());
   Tensor out = empty(shape, dtype_of<T>(), device, where);
   if (device.backend != meta.backend && out.numel())
     runtime_of(device).copy(context().stream(device), out.view().data, values.data(), out.bytes());

@@ -79,7 +79,8 @@ Tensor detach(const Tensor& tensor);
 template <class T>
 Tensor from_values(std::span<const T> values, const Shape& shape, Device device = cpu, Where where = Where::current());
 template <class T>
-Tensor from_values(const std::vector<T>& values, const Shape& shape, Device device = cpu, Where where = Where::current()) {
+Tensor from_values(const std::vector<T>& values, const Shape& shape, Device device = cpu,
+                   Where where = Where::current()) {
   return from_values<T>(std::span<const T>(values), shape, device, where);
 }
 /// The elements, row-major, converted to T, wherever the tensor lies; waits for the device and throws what it reported.

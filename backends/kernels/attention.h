@@ -16,7 +16,8 @@ struct Attention {
 /// each row's scores (f32, or f64 beside f64 q). Rows that do not exist give o = 0 and lse = 0.
 inline constinit Kernel<void(View o, View lse, View q, View k, View v, Attention)> attention{"attention"};
 /// dq, dk, dv from dO; the probabilities are made again from lse. Gradients of what does not exist are 0.
-inline constinit Kernel<void(View dq, View dk, View dv, View grad_o, View q, View k, View v, View o, View lse, Attention)>
+inline constinit Kernel<void(View dq, View dk, View dv, View grad_o, View q, View k, View v, View o, View lse,
+                             Attention)>
     attention_backward{"attention_backward"};
 
 }  // namespace cinta::kernels

@@ -1,5 +1,6 @@
 // Elementwise rows. All views of a call have the shape of the output (stride 0 where an operand is broadcast); any
-// strides; outputs never overlap inputs unless they are the same view. Computed in f32 or wider, stored in the view's type.
+// strides; outputs never overlap inputs unless they are the same view. Computed in f32 or wider, stored in the view's
+// type.
 #pragma once
 #include "cinta/backends/kernel.h"
 
@@ -27,8 +28,8 @@ inline constinit UnaryRow exp{"exp", "exp_backward", Reads::output};
 inline constinit UnaryRow log{"log", "log_backward"};
 inline constinit UnaryRow sqrt{"sqrt", "sqrt_backward", Reads::output};
 inline constinit UnaryRow rsqrt{"rsqrt", "rsqrt_backward", Reads::output};
-inline constinit UnaryRow pow{"pow", "pow_backward"};  ///< x^a
-inline constinit UnaryRow abs{"abs", "abs_backward"};  ///< slope 0 at 0
+inline constinit UnaryRow pow{"pow", "pow_backward"};        ///< x^a
+inline constinit UnaryRow abs{"abs", "abs_backward"};        ///< slope 0 at 0
 inline constinit UnaryRow clamp{"clamp", "clamp_backward"};  ///< to [a, b]; slope 1 at the bounds, NaN stays
 inline constinit UnaryRow erf{"erf", "erf_backward"};
 inline constinit UnaryRow relu{"relu", "relu_backward", Reads::output};
@@ -39,7 +40,7 @@ inline constinit UnaryRow silu{"silu", "silu_backward"};
 inline constinit UnaryRow tanh{"tanh", "tanh_backward", Reads::output};
 inline constinit UnaryRow sigmoid{"sigmoid", "sigmoid_backward", Reads::output};
 inline constinit UnaryRow softplus{"softplus", "softplus_backward"};  ///< log(1 + e^x), linear above 20
-inline constinit UnaryRow elu{"elu", "elu_backward"};  ///< x > 0 ? x : a(e^x - 1)
+inline constinit UnaryRow elu{"elu", "elu_backward"};                 ///< x > 0 ? x : a(e^x - 1)
 
 using Binary = Kernel<void(View y, View left, View right)>;
 inline constinit Binary add{"add"};

@@ -5,8 +5,8 @@
 namespace cinta::kernels {
 
 /// y[..,M,N] = alpha * a[..,M,K] b[..,K,N] + beta * y; with beta 0 the old y is never read; K = 0 gives beta * y.
-/// Leading sizes are equal (stride 0 where an operand repeats); any strides, but one of the last two of each is 1 on the
-/// fast path (so a transposed operand costs no copy). y may be of a wider type than a and b.
+/// Leading sizes are equal (stride 0 where an operand repeats); any strides, but one of the last two of each is 1 on
+/// the fast path (so a transposed operand costs no copy). y may be of a wider type than a and b.
 inline constinit Kernel<void(View y, View a, View b, float alpha, float beta)> matmul{"matmul"};
 
 /// y[M,N] = x[M,K] w[N,K]^T + bias[N]; bias may be absent. Contiguous rows.

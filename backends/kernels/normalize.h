@@ -1,12 +1,13 @@
-// Normalisation over the last dimension. Contiguous x[R,N]; statistics and parameter gradients in f32 (f64 beside f64 x).
+// Normalisation over the last dimension. Contiguous x[R,N]; statistics and parameter gradients in f32 (f64 beside f64
+// x).
 #pragma once
 #include "cinta/backends/kernel.h"
 #include "cinta/backends/kernels/random.h"
 
 namespace cinta::kernels {
 
-/// y = (x - mean) * rstd * gain + bias, with mean[R], rstd[R] = 1/sqrt(var + eps) (Ba, Kiros, Hinton 2016). gain and bias
-/// may be absent. Variance in two passes, never E[x^2] - E[x]^2.
+/// y = (x - mean) * rstd * gain + bias, with mean[R], rstd[R] = 1/sqrt(var + eps) (Ba, Kiros, Hinton 2016). gain and
+/// bias may be absent. Variance in two passes, never E[x^2] - E[x]^2.
 inline constinit Kernel<void(View y, View mean, View rstd, View x, View gain, View bias, float eps)> layer_norm{
     "layer_norm"};
 /// dx (may be absent), dgain, dbias (each may be absent; old value * beta is added).
@@ -25,8 +26,9 @@ inline constinit Kernel<void(View y, View sum, View mean, View rstd, View x, Vie
     residual_norm{"residual_norm"};
 /// From dy: dresidual = gradient of `sum`; dx = its dropout; dx_bias, dgain, dbias as column sums (+ beta * old).
 /// dx may be absent when no dropout makes it equal dresidual.
-inline constinit Kernel<void(View dx, View dresidual, View dx_bias, View dgain, View dbias, View dy, View sum, View mean,
-                             View rstd, View gain, Dropout, float beta_x_bias, float beta_gain, float beta_bias)>
+inline constinit Kernel<void(View dx, View dresidual, View dx_bias, View dgain, View dbias, View dy, View sum,
+                             View mean, View rstd, View gain, Dropout, float beta_x_bias, float beta_gain,
+                             float beta_bias)>
     residual_norm_backward{"residual_norm_backward"};
 
 }  // namespace cinta::kernels

@@ -31,8 +31,8 @@ struct Sgd {
 /// w -= rate * (nesterov ? g + momentum*buffer : buffer).
 inline constinit Kernel<void(View w, View buffer, View gradient, Segments, View scalars, Sgd)> sgd{"sgd"};
 
-/// scalars[sweep_gradient_factor] = min(1, max_norm / (norm + 1e-6)), where norm = sqrt(sum of squares[0]) is written to
-/// norm[0] (f32); a norm that is not finite gives factor 0. max_norm 0: no clipping, factor 1.
+/// scalars[sweep_gradient_factor] = min(1, max_norm / (norm + 1e-6)), where norm = sqrt(sum of squares[0]) is written
+/// to norm[0] (f32); a norm that is not finite gives factor 0. max_norm 0: no clipping, factor 1.
 inline constinit Kernel<void(View scalars, View norm, View sum_of_squares, float max_norm)> clip_factor{"clip_factor"};
 
 }  // namespace cinta::kernels

@@ -1,5 +1,5 @@
-// Reductions: the output has the rank of the input, with size 1 in the reduced dimensions. Any strides. Sums have a fixed
-// order that does not depend on the number of threads.
+// Reductions: the output has the rank of the input, with size 1 in the reduced dimensions. Any strides. Sums have a
+// fixed order that does not depend on the number of threads.
 #pragma once
 #include "cinta/backends/kernel.h"
 

@@ -1,0 +1,43 @@
+// Checkpointing (Chen et al. 2016): a segment keeps its inputs only; the first backward that misses a tensor runs the
+// segment again. Random numbers are pure functions of the step, so the re-run is bit-equal.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "cinta/autograd/mode.h"
+
+namespace cinta::autograd {
+
+using SegmentFunction = std::function<std::vector<Tensor>(std::span<const Tensor>)>;
+
+/// Runs `function` on `inputs` as one segment. Ops named in `keep_ops` keep what they save and are not run again
+/// (selective checkpointing). Inside another segment this is a plain call. The function must compute the same ops each
+/// time; a re-run that saves another number of tensors throws.
+std::vector<Tensor> checkpoint(const SegmentFunction& function, const std::vector<Tensor>& inputs,
+                               const std::vector<std::string>& keep_ops = {});
+
+/// The same for `Tensor function(inputs...)`.
+template <class F, class... Tensors>
+Tensor checkpoint(F function, const Tensor& first, const Tensors&... rest) {
+  return checkpoint(
+      [function](std::span<const Tensor> in) {
+        return [&]<size_t... I>(std::index_sequence<I...>) { return std::vector<Tensor>{function(in[I]...)}; }
+        (std::make_index_sequence<1 + sizeof...(Tensors)>());
+      },
+      {first, rest...})[0];
+}
+
+/// How a stack of layers is cut into segments.
+struct CheckpointPolicy {
+  enum Kind { none, every, sqrt, selective } kind = none;
+  int layers = 1;                     ///< of one segment, for `every`
+  std::vector<std::string> keep_ops;  ///< for `selective`: one layer a segment, these ops are kept
+};
+/// "none", "sqrt", "every:N", "selective:op,op"; throws ValueError for anything else.
+CheckpointPolicy parse_checkpoint_policy(std::string_view text, Where where = Where::current());
+
+/// x through all layers in order, cut into segments as the policy says.
+Tensor run_layers(const std::vector<std::function<Tensor(const Tensor&)>>& layers, Tensor x,
+                  const CheckpointPolicy& policy);
+
+}  // namespace cinta::autograd

@@ -1,0 +1,69 @@
+// The parts of the door that need no template.
+#include "cinta/autograd/function.h"
+
+#include "cinta/autograd/tape.h"
+
+namespace cinta::autograd {
+namespace {
+
+/// The identity, as an op: a second seat for a tensor, where a walk can be made to stop.
+struct Alias {
+  static constexpr const char* name = "alias";
+  static constexpr bool backward_uses_ops = true;
+  Tensor forward(const Tensor& x) { return detach(x); }
+  void save(const Tensor&, const Tensor&) {}
+  void backward(const Tensor& dy, Sinks sinks) { sinks[0].put(dy); }
+};
+
+}  // namespace
+
+void attach(const std::shared_ptr<Node>& node, Where where, std::span<const Tensor* const> inputs,
+            std::span<Tensor* const> outputs) {
+  node->where = where;
+  node->inputs.reserve(inputs.size());
+  for (const Tensor* input : inputs) node->inputs.push_back(input->slot);
+  node->outputs.resize(outputs.size(), nullptr);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!is_floating(outputs[i]->dtype())) continue;
+    auto slot = std::make_shared<Slot>();
+    slot->producer = node;
+    slot->index = static_cast<int>(i);
+    node->outputs[i] = slot.get();
+    outputs[i]->slot = std::move(slot);
+  }
+}
+
+void attach_placeholders(std::span<Tensor* const> outputs) {
+  for (Tensor* output : outputs)
+    if (is_floating(output->dtype())) output->slot = std::make_shared<Slot>();
+}
+
+void backward_composed(std::span<const Tensor> inputs,
+                       const std::function<std::vector<Tensor>(std::span<const Tensor>)>& composed,
+                       std::span<const Tensor> dys, Sinks sinks) {
+  std::vector<Tensor> seats(inputs.begin(), inputs.end()), wanted;
+  for (size_t i = 0; i < sinks.size(); ++i) {
+    if (!sinks[i].wanted()) continue;
+    seats[i] = apply(Alias{}, Where(), inputs[i]);
+    wanted.push_back(seats[i]);
+  }
+  const std::vector<Tensor> outputs = composed(seats);
+  std::vector<Tensor> used, seeds;
+  for (size_t i = 0; i < dys.size(); ++i) {
+    if (!dys[i]) continue;
+    used.push_back(outputs[i]);
+    seeds.push_back(dys[i]);
+  }
+  std::vector<Tensor> gradients = grad(used, wanted, {.create_graph = true, .seeds = seeds});
+  size_t next = 0;
+  for (Sink& sink : sinks) {
+    if (!sink.wanted()) continue;
+    if (Tensor& gradient = gradients[next++]) sink.put(std::move(gradient));
+  }
+}
+
+void no_second_gradient(const char* name) {
+  throw ValueError(join("[", name, "] the gradient of this op cannot itself be differentiated"));
+}
+
+}  // namespace cinta::autograd

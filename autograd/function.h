@@ -1,0 +1,133 @@
+// apply: the one door through which every op runs. What happens at every op (recording, watching, checkpointing) hangs
+// here and nowhere else.
+//
+// An op is a plain struct:
+//   static constexpr const char* name = "gelu";             // or a member function name()
+//   Tensor forward(const Tensor& x);                        // or std::vector<Tensor> for several outputs
+//   void save(const Tensor& y, const Tensor& x);            // fills its Saved members
+//   void backward(const Tensor& dy, Sinks sinks);           // or std::span<const Tensor> for several outputs
+// For gradients of gradients it either writes backward with ops (static constexpr bool backward_uses_ops = true), or
+// has
+//   std::vector<Tensor> inputs();                           // its inputs as saved, in order
+//   Tensor composed(std::span<const Tensor> inputs);        // the same function written with other ops
+// An op without backward is never recorded.
+#pragma once
+#include <array>
+
+#include "cinta/autograd/mode.h"
+#include "cinta/autograd/saved.h"
+#include "cinta/autograd/sink.h"
+
+namespace cinta::autograd {
+
+/// Differentiates composed(inputs) on the tape: how a fused op's gradient is itself recorded.
+void backward_composed(std::span<const Tensor> inputs,
+                       const std::function<std::vector<Tensor>(std::span<const Tensor>)>& composed,
+                       std::span<const Tensor> dys, Sinks sinks);
+[[noreturn]] void no_second_gradient(const char* name);
+
+template <class Op>
+const char* op_name(const Op& op) {
+  if constexpr (requires { op.name(); })
+    return op.name();
+  else
+    return Op::name;
+}
+
+inline std::vector<Tensor> as_list(Tensor tensor) { return {std::move(tensor)}; }
+inline std::vector<Tensor> as_list(std::vector<Tensor> tensors) { return tensors; }
+
+template <class Op>
+struct OpNode final : Node {
+  explicit OpNode(Op&& op) : op(std::move(op)) {}
+  const char* name() const override { return op_name(op); }
+  void backward(std::span<const Tensor> dys, Sinks sinks) override {
+    if constexpr (requires(std::span<const Tensor> in) { op.composed(in); }) {
+      if (mode().recording)
+        return backward_composed(
+            op.inputs(), [this](std::span<const Tensor> in) { return as_list(op.composed(in)); }, dys, sinks);
+    } else if constexpr (!requires { Op::backward_uses_ops; }) {
+      if (mode().recording) no_second_gradient(name());
+    }
+    if constexpr (requires { op.backward(dys, sinks); })
+      op.backward(dys, sinks);
+    else
+      op.backward(dys[0], sinks);
+  }
+  Op op;
+};
+
+/// Gives the floating-point outputs their slots and ties `node` to its inputs.
+void attach(const std::shared_ptr<Node>& node, Where where, std::span<const Tensor* const> inputs,
+            std::span<Tensor* const> outputs);
+/// Gives the outputs of an op in a re-run segment slots that lead nowhere.
+void attach_placeholders(std::span<Tensor* const> outputs);
+
+inline std::array<Tensor*, 1> output_pointers(Tensor& out) { return {&out}; }
+inline std::vector<Tensor*> output_pointers(std::vector<Tensor>& out) {
+  std::vector<Tensor*> pointers;
+  for (Tensor& tensor : out) pointers.push_back(&tensor);
+  return pointers;
+}
+inline std::span<const Tensor> output_span(const Tensor& out) { return {&out, 1}; }
+inline std::span<const Tensor> output_span(const std::vector<Tensor>& out) { return out; }
+
+/// Runs `op` on `in...` (tensors, or one vector of tensors); `inputs` lists the same tensors for the tape.
+template <class Op, class... Ins>
+auto apply_listed(Op op, Where where, std::span<const Tensor* const> inputs, const Ins&... in) {
+  using Out = decltype(op.forward(in...));
+  Mode& now = mode();
+  bool record = false;
+  if constexpr (requires { &Op::backward; }) {
+    for (const Tensor* input : inputs) record = record || input->slot;
+    record = record && now.recording;
+  }
+  if (now.observer) [[unlikely]]
+    now.observer->before(op_name(op));
+  Out out;
+  std::vector<Tensor> recalled;
+  const bool known = record && now.keeper && now.keeper->recall(op_name(op), recalled);
+  if (known) {
+    if constexpr (std::is_same_v<Out, Tensor>)
+      out = std::move(recalled[0]);
+    else
+      out = std::move(recalled);
+  } else {
+    NoGrad off;
+    out = op.forward(in...);
+  }
+  if (now.observer) [[unlikely]]
+    now.observer->forward(op_name(op), where, output_span(out));
+  if constexpr (requires { &Op::backward; }) {
+    if (!record) return out;
+    if (now.keeper && now.keeper->replaying()) {
+      if (!known) op.save(out, in...);
+      attach_placeholders(output_pointers(out));
+      return out;
+    }
+    auto node = std::make_shared<OpNode<Op>>(std::move(op));
+    attach(node, where, inputs, output_pointers(out));
+    Scoped saving(&Mode::saving, static_cast<const Node*>(node.get()));
+    Keeper* keeper = now.keeper;
+    if (keeper && keeper->retain(node->name(), output_span(out))) keeper = nullptr;
+    Scoped keeping(&Mode::keeper, keeper);
+    node->op.save(out, in...);
+  }
+  return out;
+}
+
+template <class Op, class... Tensors>
+auto apply(Op op, Where where, const Tensors&... in) {
+  const std::array<const Tensor*, sizeof...(in)> inputs{&in...};
+  return apply_listed(std::move(op), where, inputs, in...);
+}
+
+/// For ops on a list of tensors.
+template <class Op>
+auto apply(Op op, Where where, const std::vector<Tensor>& in) {
+  std::vector<const Tensor*> inputs;
+  for (const Tensor& tensor : in) inputs.push_back(&tensor);
+  return apply_listed(std::move(op), where, inputs, in);
+}
+
+}  // namespace cinta::autograd

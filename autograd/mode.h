@@ -1,0 +1,72 @@
+// What every op on this thread is subject to: is it recorded, who decides what saved tensors become, who watches.
+#pragma once
+#include <memory>
+#include <span>
+
+#include "cinta/autograd/node.h"
+
+namespace cinta::autograd {
+
+/// Something that can bring a saved tensor back later: a segment to run again, a copy in host memory, a shard to
+/// gather.
+struct Hole {
+  virtual ~Hole() = default;
+  /// The tensor that was given index `index` when it was saved.
+  virtual Tensor fill(int index) = 0;
+};
+
+/// Decides what becomes of the tensors that ops save while it is in charge (checkpoint, offload).
+struct Keeper {
+  virtual ~Keeper() = default;
+  /// Takes a saved tensor over: returns the hole and index it can be had back from, or {null, 0} to have it kept as it
+  /// is.
+  virtual std::pair<std::shared_ptr<Hole>, int> keep(const Tensor& tensor) = 0;
+  /// True iff a segment is being re-run: ops save, but nothing is recorded.
+  virtual bool replaying() const { return false; }
+  /// Called for an op about to run on tracked inputs; true when `outputs` were filled from an earlier run instead.
+  virtual bool recall(const char*, std::vector<Tensor>&) { return false; }
+  /// Called with the outputs of a tracked op that ran; true when this keeper wants the op's saved tensors left as they
+  /// are.
+  virtual bool retain(const char*, std::span<const Tensor>) { return false; }
+};
+
+/// Watches ops at the door and in backward: profiling, the hunt for NaN, traces.
+struct Observer {
+  virtual ~Observer() = default;
+  virtual void before(const char*) {}
+  virtual void forward(const char* name, Where where, std::span<const Tensor> outputs) = 0;
+  virtual void backward(const Node& node, std::span<const Tensor> input_gradients) = 0;
+};
+
+struct Mode {
+  bool recording = true;
+  Keeper* keeper = nullptr;
+  Observer* observer = nullptr;
+  const Node* saving = nullptr;  ///< the node whose op is saving right now
+};
+
+/// This thread's mode.
+inline Mode& mode() {
+  thread_local Mode mode;
+  return mode;
+}
+
+/// Sets one member of the mode for a scope: `Scoped off(&Mode::recording, false);`.
+template <class T>
+class Scoped {
+ public:
+  Scoped(T Mode::*member, T value) : member_(member), before_(mode().*member) { mode().*member = value; }
+  ~Scoped() { mode().*member_ = before_; }
+  Scoped(const Scoped&) = delete;
+
+ private:
+  T Mode::*member_;
+  T before_;
+};
+
+/// While alive, ops on this thread are not recorded.
+struct NoGrad : Scoped<bool> {
+  NoGrad() : Scoped(&Mode::recording, false) {}
+};
+
+}  // namespace cinta::autograd

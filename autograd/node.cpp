@@ -1,0 +1,49 @@
+// Life and death of slots and nodes. Long chains are torn down in a loop, not by recursion.
+#include "cinta/autograd/node.h"
+
+#include <atomic>
+
+namespace cinta::autograd {
+namespace {
+std::atomic<uint64_t> next_number{1};
+}
+
+Node::Node() : number(next_number.fetch_add(1, std::memory_order_relaxed)) {}
+
+Node::~Node() {
+  // Whatever this node alone keeps alive is handed to the outermost destructor on this thread, which frees it in turn.
+  thread_local std::vector<std::shared_ptr<Slot>>* doomed = nullptr;
+  std::vector<std::shared_ptr<Slot>> mine;
+  const bool outermost = doomed == nullptr;
+  if (outermost) doomed = &mine;
+  for (auto& slot : inputs)
+    if (slot) doomed->push_back(std::move(slot));
+  if (!outermost) return;
+  while (!mine.empty()) {
+    std::shared_ptr<Slot> slot = std::move(mine.back());
+    mine.pop_back();
+  }
+  doomed = nullptr;
+}
+
+Slot::~Slot() {
+  if (producer) producer->outputs[static_cast<size_t>(index)] = nullptr;
+}
+
+Tensor& require_gradient(Tensor& tensor, Where where) {
+  require<DtypeError>(tensor && is_floating(tensor.dtype()), "require_gradient", where,
+                      "a floating-point tensor, given ", tensor);
+  require(!tensor.slot || tensor.slot->leaf, "require_gradient", where,
+          "the tensor is not the result of an op: ", tensor);
+  if (!tensor.slot) tensor.slot = std::make_shared<Slot>();
+  tensor.slot->leaf = true;
+  return tensor;
+}
+
+Tensor gradient(const Tensor& leaf) { return leaf.slot && leaf.slot->has_gradient ? leaf.slot->gradient : Tensor(); }
+
+void clear_gradient(const Tensor& leaf) {
+  if (leaf.slot) leaf.slot->has_gradient = false;
+}
+
+}  // namespace cinta::autograd

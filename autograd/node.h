@@ -1,0 +1,64 @@
+// The tape's two records: Slot, what it knows of one tensor, and Node, one recorded op.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "cinta/core/tensor.h"
+
+namespace cinta::autograd {
+
+class Sink;
+struct Node;
+
+/// Called with a leaf's gradient once per backward walk, when its last contribution has landed.
+using LeafHook = std::function<void(Tensor& gradient)>;
+
+/// What the tape knows of a tensor. A leaf has a gradient and hooks; any other slot has the node that produced it,
+/// until a walk without retain_graph has passed that node.
+struct Slot {
+  ~Slot();
+  bool leaf = false;
+  int index = 0;                    ///< which output of the producer
+  std::shared_ptr<Node> producer;   ///< null for a leaf and for a slot whose node is gone
+  const char* passed_by = nullptr;  ///< name of the producer that a walk has already used up
+  Tensor gradient;                  ///< leaf: a buffer; holds a value iff has_gradient
+  bool has_gradient = false;
+  std::vector<LeafHook> hooks;
+
+  // State of the walk that is under way.
+  int pending = 0;   ///< contributions still to come
+  int capture = -1;  ///< where grad() wants this gradient, or -1
+  Tensor incoming;   ///< sum of the contributions so far
+};
+
+/// One recorded op. Nodes are numbered in the order of recording, so a node's inputs always have smaller numbers.
+struct Node {
+  Node();
+  virtual ~Node();
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+  virtual const char* name() const = 0;
+  /// Puts the gradients of the inputs into `sinks`; an output nobody used has an empty tensor in `dys`.
+  virtual void backward(std::span<const Tensor> dys, std::span<Sink> sinks) = 0;
+
+  uint64_t number;
+  Where where;                                ///< the forward call
+  std::vector<std::shared_ptr<Slot>> inputs;  ///< null where an input needs no gradient
+  std::vector<Slot*> outputs;                 ///< null once the output's slot has died
+  uint64_t met_by = 0;                        ///< number of the walk that last met this node
+  bool needed = false;                        ///< in that walk: leads to something wanted
+};
+
+/// True iff the tape follows this tensor.
+inline bool tracked(const Tensor& tensor) { return tensor.slot != nullptr; }
+/// Makes `tensor` a leaf: a place where gradients are kept. Throws DtypeError unless it is floating-point.
+Tensor& require_gradient(Tensor& tensor, Where where = Where::current());
+/// The gradient of a leaf; an empty tensor when there is none.
+Tensor gradient(const Tensor& leaf);
+/// Forgets a leaf's gradient (its buffer is kept for the next one).
+void clear_gradient(const Tensor& leaf);
+
+}  // namespace cinta::autograd

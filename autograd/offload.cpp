@@ -1,0 +1,82 @@
+// Copies of whole storages, made once however many saved tensors share them.
+#include "cinta/autograd/offload.h"
+
+#include <map>
+
+#include "cinta/core/context.h"
+
+namespace cinta::autograd {
+namespace {
+
+/// One storage's bytes in the other memory, and the storage they were last brought back to.
+struct Copy {
+  Tensor bytes;
+  Device device;
+  std::weak_ptr<Storage> back;
+
+  std::shared_ptr<Storage> bring_back() {
+    std::shared_ptr<Storage> storage = back.lock();
+    if (storage) return storage;
+    storage = std::make_shared<Storage>(bytes.bytes(), device);
+    copy_bytes(Tensor(storage, bytes.shape(), bytes.strides(), 0, Dtype::u8), bytes);
+    back = storage;
+    return storage;
+  }
+};
+
+/// A saved tensor: a layout over a copy.
+struct CopyHole : Hole {
+  std::shared_ptr<Copy> copy;
+  Shape shape, strides;
+  int64_t offset = 0;
+  Dtype dtype = Dtype::f32;
+  Tensor fill(int) override { return {copy->bring_back(), shape, strides, offset, dtype}; }
+};
+
+class Offload : public Keeper {
+ public:
+  Offload(Device to, int64_t smallest) : to_(to), smallest_(smallest) {}
+
+  std::pair<std::shared_ptr<Hole>, int> keep(const Tensor& tensor) override {
+    if (tensor.bytes() < smallest_ || tensor.device() == to_) return {};
+    auto hole = std::make_shared<CopyHole>();
+    hole->copy = copy_of(tensor.storage());
+    hole->shape = tensor.shape();
+    hole->strides = tensor.strides();
+    hole->offset = tensor.offset();
+    hole->dtype = tensor.dtype();
+    return {std::move(hole), 0};
+  }
+
+ private:
+  struct Entry {
+    std::weak_ptr<Storage> storage;
+    uint32_t version;
+    std::weak_ptr<Copy> copy;
+  };
+
+  std::shared_ptr<Copy> copy_of(const std::shared_ptr<Storage>& storage) {
+    Entry& entry = made_[storage.get()];
+    std::shared_ptr<Copy> copy = entry.copy.lock();
+    if (copy && entry.storage.lock() == storage && entry.version == storage->version()) return copy;
+    const Shape shape{storage->bytes()};
+    copy = std::make_shared<Copy>(Copy{empty(shape, Dtype::u8, to_), storage->device(), {}});
+    copy_bytes(copy->bytes, Tensor(storage, shape, contiguous_strides(shape), 0, Dtype::u8));
+    entry = {storage, storage->version(), copy};
+    return copy;
+  }
+
+  Device to_;
+  int64_t smallest_;
+  std::map<const Storage*, Entry> made_;
+};
+
+}  // namespace
+
+OffloadScope::OffloadScope(Device to, int64_t smallest_bytes)
+    : keeper_(std::make_unique<Offload>(to, smallest_bytes)), before_(mode().keeper) {
+  if (!before_) mode().keeper = keeper_.get();
+}
+OffloadScope::~OffloadScope() { mode().keeper = before_; }
+
+}  // namespace cinta::autograd

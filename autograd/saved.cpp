@@ -1,0 +1,39 @@
+// Keeping, bringing back, and the check that nobody wrote over a saved tensor.
+#include "cinta/autograd/saved.h"
+
+namespace cinta::autograd {
+
+void Saved::keep(const Tensor& tensor) {
+  kept_ = static_cast<bool>(tensor);
+  if (!kept_) return;
+  const Node* node = mode().saving;
+  op_ = node ? node->name() : "";
+  const bool own_output = tensor.slot && tensor.slot->producer && tensor.slot->producer.get() == node;
+  if (own_output) output_ = tensor.slot;
+  // A leaf is kept alive by its owner, so holding on to it costs nothing.
+  const bool leaf = tensor.slot && tensor.slot->leaf;
+  if (Keeper* keeper = mode().keeper; keeper && !leaf) {
+    std::tie(hole_, index_) = keeper->keep(tensor);
+    if (hole_ && !own_output) input_ = tensor.slot;
+    if (hole_) return;
+  }
+  value_ = own_output ? detach(tensor) : tensor;
+  version_ = tensor.storage()->version();
+}
+
+const Tensor& Saved::get() {
+  if (hole_) {
+    value_ = hole_->fill(index_);
+    value_.slot = input_;
+    version_ = value_.storage()->version();
+    hole_.reset();
+    input_.reset();
+  }
+  if (value_ && value_.storage()->version() != version_)
+    throw ValueError(join("[", op_, "] a tensor saved for backward, ", value_, ", was overwritten in place by ",
+                          value_.storage()->last_writer()));
+  if (mode().recording && !value_.slot) value_.slot = output_.lock();
+  return value_;
+}
+
+}  // namespace cinta::autograd

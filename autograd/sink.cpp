@@ -1,0 +1,91 @@
+// The rules of adding: contributions of one walk are summed first, in the order of the walk, then added to the leaf
+// once.
+#include "cinta/autograd/sink.h"
+
+#include "cinta/autograd/function.h"
+#include "cinta/backends/kernels/elementwise.h"
+#include "cinta/core/context.h"
+
+namespace cinta::autograd {
+namespace {
+
+/// True iff nobody but this handle can see the memory, so that it may be added to in place.
+bool sole_owner(const Tensor& tensor) {
+  return tensor.storage().use_count() == 1 && !tensor.slot && tensor.contiguous();
+}
+
+/// The tape's own addition, an op like any other so that a gradient of gradients passes through it.
+struct AddGradients {
+  static constexpr const char* name = "add_gradients";
+  static constexpr bool backward_uses_ops = true;
+  Tensor forward(const Tensor& left, const Tensor& right) {
+    Tensor out = empty(left.shape(), left.dtype(), left.device());
+    kernels::add(left.device(), out, left, right);
+    return out;
+  }
+  void save(const Tensor&, const Tensor&, const Tensor&) {}
+  void backward(const Tensor& dy, Sinks sinks) {
+    for (Sink& sink : sinks)
+      if (sink.wanted()) sink.put(dy);
+  }
+};
+
+}  // namespace
+
+void Sink::put(Tensor gradient) {
+  Tensor& sum = slot_->incoming;
+  if (!sum) {
+    sum = std::move(gradient);
+  } else if (!mode().recording && sole_owner(sum)) {
+    kernels::accumulate(sum.device(), sum, gradient);
+  } else {
+    sum = apply(AddGradients{}, Where(), sum, gradient);
+  }
+}
+
+Sink::Target Sink::target(const Shape& shape, Dtype dtype, Device device) {
+  Slot& slot = *slot_;
+  const bool straight = slot.leaf && slot.capture < 0 && slot.pending == 1 && !slot.incoming && !mode().recording;
+  if (straight) {
+    const float beta = slot.has_gradient ? 1.0f : 0.0f;
+    if (!slot.gradient) {
+      CategoryScope scope(Category::gradients);
+      slot.gradient = empty(shape, dtype, device);
+    }
+    slot.has_gradient = true;
+    return {slot.gradient.with_layout(shape, contiguous_strides(shape), slot.gradient.offset()), beta};
+  }
+  if (slot.incoming && sole_owner(slot.incoming))
+    return {slot.incoming.with_layout(shape, contiguous_strides(shape), slot.incoming.offset()), 1.0f};
+  if (slot.incoming) {  // shared with somebody: add into memory of our own
+    Tensor own = empty(shape, dtype, device);
+    kernels::copy(device, own, slot.incoming);
+    slot.incoming = own;
+    return {own, 1.0f};
+  }
+  slot.incoming = empty(shape, dtype, device);
+  return {detach(slot.incoming), 0.0f};
+}
+
+void settle_leaf(Slot& slot) {
+  Tensor sum = std::move(slot.incoming);
+  slot.incoming = {};
+  if (sum) {
+    if (slot.has_gradient && mode().recording) {
+      slot.gradient = apply(AddGradients{}, Where(), slot.gradient, sum);
+    } else if (slot.has_gradient) {
+      kernels::accumulate(sum.device(), slot.gradient, sum);
+    } else if (mode().recording && !slot.gradient) {
+      slot.gradient = sum;
+    } else {
+      CategoryScope scope(Category::gradients);
+      if (!slot.gradient) slot.gradient = empty(sum.shape(), sum.dtype(), sum.device());
+      kernels::copy(sum.device(), slot.gradient, sum);
+    }
+    slot.has_gradient = true;
+  }
+  if (slot.has_gradient)
+    for (LeafHook& hook : slot.hooks) hook(slot.gradient);
+}
+
+}  // namespace cinta::autograd

@@ -1,0 +1,33 @@
+// Sink: where the gradient of one input goes. An op that can add in place asks for the target; any other puts a tensor.
+#pragma once
+#include "cinta/autograd/node.h"
+
+namespace cinta::autograd {
+
+class Sink {
+ public:
+  Sink() = default;
+  explicit Sink(Slot* slot) : slot_(slot) {}
+  /// False iff nobody wants this gradient: do not compute it.
+  bool wanted() const { return slot_ != nullptr; }
+  /// Contributes `gradient` (of the input's shape).
+  void put(Tensor gradient);
+
+  struct Target {
+    Tensor destination;
+    float beta;  ///< 0: overwrite, the old values mean nothing; 1: add
+  };
+  /// Memory to write (beta 0) or add (beta 1) this contribution to, contiguous, of the given shape. Use either put or
+  /// target, once.
+  Target target(const Shape& shape, Dtype dtype, Device device);
+
+ private:
+  Slot* slot_ = nullptr;
+};
+
+using Sinks = std::span<Sink>;
+
+/// Closes a leaf or a captured slot whose last contribution has landed: adds the sum to the leaf's gradient, once.
+void settle_leaf(Slot& slot);
+
+}  // namespace cinta::autograd

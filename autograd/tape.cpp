@@ -1,0 +1,183 @@
+// One walk serves backward() and grad(): collect the nodes, see which lead to something wanted, count contributions,
+// run in reverse order of recording.
+#include "cinta/autograd/tape.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "cinta/autograd/mode.h"
+#include "cinta/autograd/sink.h"
+#include "cinta/backends/kernels/elementwise.h"
+#include "cinta/core/context.h"
+
+namespace cinta::autograd {
+namespace {
+
+std::atomic<uint64_t> next_walk{1};
+
+class Walk {
+ public:
+  Walk(const std::vector<Tensor>& roots, const WalkOptions& options, Where where)
+      : roots_(roots), options_(options), where_(where), capturing_(false) {}
+  Walk(const std::vector<Tensor>& roots, const std::vector<Tensor>& inputs, const WalkOptions& options, Where where)
+      : roots_(roots), options_(options), where_(where), capturing_(true), captured_(inputs.size()) {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      require(tracked(inputs[i]), "grad", where, "input ", i, " is on the tape: ", inputs[i]);
+      require(inputs[i].slot->capture < 0, "grad", where, "each input is given once: ", inputs[i]);
+      inputs[i].slot->capture = static_cast<int>(i);
+      capture_slots_.push_back(inputs[i].slot);
+    }
+  }
+  ~Walk() {  // also after an error: leave no state of this walk behind
+    for (auto& slot : capture_slots_) slot->capture = -1;
+    for (auto& slot : roots_)
+      if (slot.slot) slot.slot->incoming = {};
+    for (auto& node : nodes_) {
+      if (!node) continue;
+      for (auto& slot : node->inputs)
+        if (slot) {
+          slot->pending = 0;
+          slot->incoming = {};
+        }
+    }
+  }
+
+  std::vector<Tensor> run() {
+    collect();
+    count();
+    seed();
+    Scoped recording(&Mode::recording, options_.create_graph);
+    Scoped keeper(&Mode::keeper, static_cast<Keeper*>(nullptr));
+    for (auto& node : nodes_) {
+      if (node->needed) step(*node);
+      if (!options_.retain_graph && !options_.create_graph && node->needed) pass(node);
+    }
+    return std::move(captured_);
+  }
+
+ private:
+  bool wanted(const Slot& slot) const {
+    return slot.capture >= 0 || (!capturing_ && slot.leaf) || (slot.producer && slot.producer->needed);
+  }
+
+  void collect() {
+    const uint64_t walk = next_walk.fetch_add(1, std::memory_order_relaxed);
+    std::vector<std::shared_ptr<Node>> open;
+    auto meet = [&](const Slot& slot) {
+      require(!slot.passed_by, "backward", where_, "the graph behind the output of ",
+              slot.passed_by ? slot.passed_by : "", " was released by an earlier walk; use retain_graph there");
+      if (!slot.producer || slot.producer->met_by == walk) return;
+      slot.producer->met_by = walk;
+      slot.producer->needed = false;
+      open.push_back(slot.producer);
+    };
+    for (const Tensor& root : roots_) {
+      require(tracked(root), "backward", where_, "the tensor is on the tape: ", root);
+      meet(*root.slot);
+    }
+    while (!open.empty()) {
+      std::shared_ptr<Node> node = std::move(open.back());
+      open.pop_back();
+      for (auto& slot : node->inputs)
+        if (slot) meet(*slot);
+      nodes_.push_back(std::move(node));
+    }
+    std::sort(nodes_.begin(), nodes_.end(), [](auto& a, auto& b) { return a->number > b->number; });
+  }
+
+  void count() {
+    for (size_t i = nodes_.size(); i-- > 0;) {  // inputs before outputs
+      Node& node = *nodes_[i];
+      for (auto& slot : node.inputs) {
+        if (!slot || !wanted(*slot)) continue;
+        node.needed = true;
+        ++slot->pending;
+      }
+    }
+  }
+
+  void seed() {
+    require<ShapeError>(options_.seeds.empty() || options_.seeds.size() == roots_.size(), "backward", where_,
+                        "one seed for each of ", roots_.size(), " outputs, given ", options_.seeds.size());
+    for (size_t i = 0; i < roots_.size(); ++i) {
+      const Tensor& root = roots_[i];
+      Tensor seed;
+      if (options_.seeds.empty()) {
+        require<ShapeError>(root.numel() == 1, "backward", where_, "an output of one element, or a seed: ", root);
+        seed = empty(root.shape(), root.dtype(), root.device());
+        kernels::fill(root.device(), seed, 1.0);
+      } else {
+        seed = options_.seeds[i];
+        require<ShapeError>(seed.shape() == root.shape(), "backward", where_, "a seed of the output's shape: ", root,
+                            ", given ", seed);
+      }
+      Scoped recording(&Mode::recording, options_.create_graph);
+      Sink(root.slot.get()).put(seed);
+      if (root.slot->pending == 0) finish(*root.slot);  // the root may itself be a leaf or captured
+    }
+  }
+
+  /// All contributions to `slot` have landed.
+  void finish(Slot& slot) {
+    if (slot.capture >= 0) captured_[static_cast<size_t>(slot.capture)] = slot.incoming;
+    if (slot.leaf && !capturing_) settle_leaf(slot);
+  }
+
+  void step(Node& node) {
+    std::vector<Tensor> dys(node.outputs.size());
+    bool any = false;
+    for (size_t i = 0; i < dys.size(); ++i) {
+      Slot* slot = node.outputs[i];
+      if (!slot || !slot->incoming) continue;
+      dys[i] = std::move(slot->incoming);
+      slot->incoming = {};
+      any = true;
+    }
+    std::vector<Sink> sinks(node.inputs.size());
+    for (size_t i = 0; i < sinks.size(); ++i)
+      if (node.inputs[i] && wanted(*node.inputs[i])) sinks[i] = Sink(node.inputs[i].get());
+    if (any) node.backward(dys, sinks);
+    if (any && mode().observer) watch(node, sinks);
+    for (size_t i = 0; i < sinks.size(); ++i)
+      if (sinks[i].wanted() && --node.inputs[i]->pending == 0) finish(*node.inputs[i]);
+  }
+
+  static void watch(const Node& node, std::span<const Sink> sinks) {
+    std::vector<Tensor> gradients;
+    for (size_t i = 0; i < sinks.size(); ++i) {
+      if (!sinks[i].wanted()) continue;
+      const Slot& slot = *node.inputs[i];
+      gradients.push_back(slot.incoming ? slot.incoming : slot.has_gradient ? slot.gradient : Tensor());
+    }
+    mode().observer->backward(node, gradients);
+  }
+
+  /// Lets go of a node that has run: its saved tensors are freed here.
+  static void pass(std::shared_ptr<Node>& node) {
+    std::shared_ptr<Node> last = std::move(node);
+    for (Slot* slot : last->outputs) {
+      if (!slot) continue;
+      slot->passed_by = last->name();
+      slot->producer.reset();
+    }
+  }
+
+  const std::vector<Tensor>& roots_;
+  const WalkOptions& options_;
+  Where where_;
+  bool capturing_;
+  std::vector<std::shared_ptr<Node>> nodes_;
+  std::vector<std::shared_ptr<Slot>> capture_slots_;
+  std::vector<Tensor> captured_;
+};
+
+}  // namespace
+
+void backward(const Tensor& root, const WalkOptions& options, Where where) { Walk({root}, options, where).run(); }
+
+std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
+                         const WalkOptions& options, Where where) {
+  return Walk(outputs, inputs, options, where).run();
+}
+
+}  // namespace cinta::autograd
