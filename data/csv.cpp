@@ -35,7 +35,8 @@ bool split(std::string_view line, std::vector<std::string_view>& fields) {
     if (i < line.size() && line[i] == '"') quoted = !quoted;
     if (i < line.size() && (line[i] != ',' || quoted)) continue;
     std::string_view field = trim(line.substr(begin, i - begin));
-    if (field.size() >= 2 && field.front() == '"' && field.back() == '"') field = trim(field.substr(1, field.size() - 2));
+    if (field.size() >= 2 && field.front() == '"' && field.back() == '"')
+      field = trim(field.substr(1, field.size() - 2));
     fields.push_back(field);
     begin = i + 1;
   }

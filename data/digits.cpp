@@ -30,8 +30,17 @@ const std::array<std::vector<Point>, 10>& glyphs() {
       {{.6f, -1}, {-.5f, -1}, {-.55f, -.1f}, {.2f, -.2f}, {.6f, .3f}, {.4f, .8f}, {-.1f, 1}, {-.6f, .9f}},
       {{.4f, -1}, {-.2f, -.6f}, {-.6f, .2f}, {-.4f, .8f}, {.1f, 1}, {.6f, .6f}, {.4f, .1f}, {-.1f, 0}, {-.5f, .3f}},
       {{-.6f, -1}, {.6f, -1}, {.1f, 0}, {-.2f, 1}, up, {-.3f, .05f}, {.5f, .05f}},
-      {{0, 0}, {-.5f, -.4f}, {-.3f, -.9f}, {.3f, -.9f}, {.5f, -.4f}, {0, 0}, {-.6f, .5f}, {-.2f, 1}, {.3f, 1},
-       {.6f, .5f}, {0, 0}},
+      {{0, 0},
+       {-.5f, -.4f},
+       {-.3f, -.9f},
+       {.3f, -.9f},
+       {.5f, -.4f},
+       {0, 0},
+       {-.6f, .5f},
+       {-.2f, 1},
+       {.3f, 1},
+       {.6f, .5f},
+       {0, 0}},
       {{.5f, -.4f}, {.1f, 0}, {-.4f, -.1f}, {-.6f, -.5f}, {-.2f, -1}, {.3f, -.9f}, {.5f, -.4f}, {.5f, .3f}, {.2f, 1}},
   }};
   return all;
@@ -67,8 +76,8 @@ void draw(float* out, uint64_t seed, int64_t index) {
   const Hand hand(seed, index);
   std::vector<Point> strokes;
   for (Point p : glyphs()[static_cast<size_t>(index % 10)]) {
-    const float jitter_x = static_cast<float>(random_normal(seed, stream_id("digits.jitter"),
-                                                            static_cast<uint32_t>(2 * strokes.size()), uint64_t(index)));
+    const float jitter_x = static_cast<float>(
+        random_normal(seed, stream_id("digits.jitter"), static_cast<uint32_t>(2 * strokes.size()), uint64_t(index)));
     const float jitter_y = static_cast<float>(random_normal(
         seed, stream_id("digits.jitter"), static_cast<uint32_t>(2 * strokes.size() + 1), uint64_t(index)));
     strokes.push_back(p.x == up.x ? up : hand({p.x + 0.06f * jitter_x, p.y + 0.06f * jitter_y}));
@@ -80,7 +89,8 @@ void draw(float* out, uint64_t seed, int64_t index) {
       if (strokes[i - 1].x != up.x && strokes[i].x != up.x)
         nearest = std::min(nearest, distance_to_stroke(here, strokes[i - 1], strokes[i]));
     const float ink = std::clamp((hand.pen + 0.5f - nearest) * brightest, 0.0f, brightest);
-    const double noise = 1.2 * random_normal(seed, stream_id("digits.noise"), 0, static_cast<uint64_t>(index * pixels + pixel));
+    const double noise =
+        1.2 * random_normal(seed, stream_id("digits.noise"), 0, static_cast<uint64_t>(index * pixels + pixel));
     out[pixel] = std::round(std::clamp(ink + (ink > 0 ? static_cast<float>(noise) : 0.0f), 0.0f, brightest));
   }
 }

@@ -19,10 +19,11 @@ Examples examples_from_table(const Table& table, const std::string& name, int64_
     const auto begin = table.values.begin() + row * table.columns;
     const float label = begin[out.features];
     if (!(label >= 0 && label < limit && label == std::floor(label)))
-      throw FileError(located("examples",
-                              join(name, ": row ", row + 1, ": the last column must be the class, a whole number in [0, ",
-                                   limit, "), found ", label),
-                              where));
+      throw FileError(
+          located("examples",
+                  join(name, ": row ", row + 1, ": the last column must be the class, a whole number in [0, ", limit,
+                       "), found ", label),
+                  where));
     out.inputs.insert(out.inputs.end(), begin, begin + out.features);
     out.labels.push_back(static_cast<int64_t>(label));
   }

@@ -29,12 +29,12 @@ struct Split {
   Examples train, test;
 };
 
-/// Cuts off `test_fraction` of the rows (rounded down, at least one) after a seeded permutation. Throws ValueError unless
-/// both parts get rows.
+/// Cuts off `test_fraction` of the rows (rounded down, at least one) after a seeded permutation. Throws ValueError
+/// unless both parts get rows.
 Split split(const Examples& examples, double test_fraction, uint64_t seed, Where where = Where::current());
 
-/// Shift and scale of each feature, learnt on training rows: x -> (x - mean) / deviation. A feature that hardly varies is
-/// not blown up: its deviation counts as a tenth of the deviation over all features.
+/// Shift and scale of each feature, learnt on training rows: x -> (x - mean) / deviation. A feature that hardly varies
+/// is not blown up: its deviation counts as a tenth of the deviation over all features.
 struct Standardizer {
   std::vector<float> mean, deviation;
   static Standardizer learn(const Examples& train);

@@ -33,8 +33,8 @@ struct Draw {
   uint32_t epoch;
 };
 
-/// The order of training: each epoch is its own seeded permutation of 0 .. count-1. Batches are cut from the epochs laid
-/// end to end, so all have the same size and no sample is left out.
+/// The order of training: each epoch is its own seeded permutation of 0 .. count-1. Batches are cut from the epochs
+/// laid end to end, so all have the same size and no sample is left out.
 class Order {
  public:
   /// Throws ValueError unless there are samples and batches have at least one.
