@@ -1,0 +1,98 @@
+// Matrix products and the activation behind a bias, as three nested loops.
+#include "cinta/backends/kernels/matmul.h"
+
+#include "cinta/backends/kernels/elementwise.h"
+#include "cinta/backends/reference/element.h"
+
+namespace cinta::oracle {
+namespace {
+
+/// Row i of `a` times column j of `b`.
+double inner_product(const View& a, const View& b, int64_t i, int64_t j) {
+  double sum = 0;
+  for (int64_t k = 0; k < a.size(1); ++k) sum += at(a, i, k) * at(b, k, j);
+  return sum;
+}
+
+void multiply(View y, View a, View b, float alpha, float beta) {
+  for (const Index& batch : Indices(leading(y.shape, y.rank() - 2))) {
+    const View left = part(a, batch), right = part(b, batch), out = part(y, batch);
+    for (int64_t i = 0; i < out.size(0); ++i)
+      for (int64_t j = 0; j < out.size(1); ++j) blend(at(out, i, j), alpha * inner_product(left, right, i, j), beta);
+  }
+}
+
+View transposed(View matrix) {
+  std::swap(matrix.shape[0], matrix.shape[1]);
+  std::swap(matrix.strides[0], matrix.strides[1]);
+  return matrix;
+}
+
+void multiply_add_bias(View y, View x, View w, View bias) {
+  for (int64_t i = 0; i < y.size(0); ++i)
+    for (int64_t j = 0; j < y.size(1); ++j)
+      at(y, i, j) = inner_product(x, transposed(w), i, j) + (bias ? double{at(bias, j)} : 0);
+}
+
+using kernels::Activation;
+
+/// act(z) and act'(z) are the unary rows of the same name; only `none` has no row.
+kernels::UnaryRow* row_of(Activation activation) {
+  switch (activation) {
+    case Activation::none:
+      return nullptr;
+    case Activation::relu:
+      return &kernels::relu;
+    case Activation::gelu:
+      return &kernels::gelu;
+    case Activation::gelu_tanh:
+      return &kernels::gelu_tanh;
+    case Activation::silu:
+      return &kernels::silu;
+    case Activation::tanh:
+      return &kernels::tanh;
+  }
+  __builtin_unreachable();
+}
+
+View scalar_view(double& value) { return {&value, Shape{}, Shape{}, Dtype::f64, true}; }
+
+double activated(Activation activation, double z) {
+  double y = z;
+  if (auto* row = row_of(activation)) row->forward(reference, scalar_view(y), scalar_view(z), {});
+  return y;
+}
+
+double slope(Activation activation, double z) {
+  double dy = 1, dx = 1;
+  if (auto* row = row_of(activation)) {
+    double read = row->reads == kernels::Reads::input ? z : activated(activation, z);
+    row->backward(reference, scalar_view(dx), scalar_view(dy), scalar_view(read), {});
+  }
+  return dx;
+}
+
+void add_bias_activate(View y, View x, View bias, Activation activation) {
+  for (int64_t i = 0; i < y.size(0); ++i)
+    for (int64_t j = 0; j < y.size(1); ++j)
+      at(y, i, j) = activated(activation, at(x, i, j) + (bias ? double{at(bias, j)} : 0));
+}
+
+void bias_activation_gradients(View dx, View dbias, View dy, View x, View bias, Activation activation, float beta) {
+  std::vector<double> column_sums(static_cast<size_t>(dx.size(1)), 0);
+  for (int64_t i = 0; i < dx.size(0); ++i)
+    for (int64_t j = 0; j < dx.size(1); ++j) {
+      const double gradient = at(dy, i, j) * slope(activation, at(x, i, j) + (bias ? double{at(bias, j)} : 0));
+      at(dx, i, j) = gradient;
+      column_sums[j] += gradient;
+    }
+  blend(dbias, column_sums, beta);
+}
+
+const Install matmul{kernels::matmul, reference, multiply};
+const Install linear{kernels::linear, reference, multiply_add_bias};
+const Install bias_activation{kernels::bias_activation, reference, add_bias_activate};
+const Install bias_activation_backward{kernels::bias_activation_backward, reference, bias_activation_gradients};
+
+}  // namespace
+}  // namespace cinta::oracle

@@ -1,0 +1,58 @@
+// Optimizer sweeps, one weight at a time.
+#include "cinta/backends/kernels/optimizer.h"
+
+#include <algorithm>
+
+#include "cinta/backends/reference/element.h"
+
+namespace cinta::oracle {
+namespace {
+
+using namespace kernels;
+
+/// Calls f(element number, rate, decay) for every element of the segments.
+template <class F>
+void each_element(const Segments& segments, double rate, F f) {
+  int64_t i = 0;
+  for (int64_t s = 0; s < segments.ends.size(0); ++s)
+    for (; i < at(segments.ends, s).integer(); ++i) f(i, rate * at(segments.rate_factors, s), at(segments.decays, s));
+}
+
+void sweep_adamw(View w, View m, View v, View gradient, Segments segments, View scalars, AdamW options) {
+  const double factor = at(scalars, sweep_gradient_factor), beta1 = options.beta1, beta2 = options.beta2;
+  const double correction1 = at(scalars, sweep_correction1), correction2 = at(scalars, sweep_correction2);
+  if (factor == 0) return;
+  each_element(segments, at(scalars, sweep_rate), [&](int64_t i, double rate, double decay) {
+    const double g = factor * at(gradient, i);
+    const double first = beta1 * at(m, i) + (1 - beta1) * g, second = beta2 * at(v, i) + (1 - beta2) * g * g;
+    const double step = first / correction1 / (std::sqrt(second / correction2) + options.eps);
+    at(w, i) = at(w, i) - rate * decay * at(w, i) - rate * step;
+    at(m, i) = first;
+    at(v, i) = second;
+  });
+}
+
+void sweep_sgd(View w, View buffer, View gradient, Segments segments, View scalars, Sgd options) {
+  const double factor = at(scalars, sweep_gradient_factor);
+  if (factor == 0) return;
+  each_element(segments, at(scalars, sweep_rate), [&](int64_t i, double rate, double decay) {
+    const double g = factor * at(gradient, i) + decay * at(w, i);
+    const double velocity = buffer ? options.momentum * at(buffer, i) + g : g;
+    at(w, i) -= rate * (options.nesterov ? g + options.momentum * velocity : velocity);
+    if (buffer) at(buffer, i) = velocity;
+  });
+}
+
+void find_clip_factor(View scalars, View norm, View sum_of_squares, float max_norm) {
+  const double length = std::sqrt(nth(sum_of_squares, 0));
+  nth(norm, 0) = length;
+  const double clipped = max_norm > 0 ? std::min(1.0, max_norm / (length + 1e-6)) : 1.0;
+  at(scalars, sweep_gradient_factor) = std::isfinite(length) ? clipped : 0;
+}
+
+const Install adamw{kernels::adamw, reference, sweep_adamw};
+const Install sgd{kernels::sgd, reference, sweep_sgd};
+const Install clip_factor{kernels::clip_factor, reference, find_clip_factor};
+
+}  // namespace
+}  // namespace cinta::oracle
