@@ -1,0 +1,15 @@
+// Random masks.
+#include "cinta/backends/reference/dropout.h"
+
+namespace cinta::oracle {
+namespace {
+
+void drop(View y, View x, kernels::Dropout dropout) {
+  const int64_t columns = x.size(-1);
+  for (int64_t n = 0; n < x.numel(); ++n) nth(y, n) = nth(x, n) * mask(dropout, n / columns, n % columns, columns);
+}
+
+const Install dropout{kernels::dropout, reference, drop};
+
+}  // namespace
+}  // namespace cinta::oracle
