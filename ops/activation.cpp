@@ -1,0 +1,83 @@
+// Activations: the kernel row and the derivative written with ops, side by side.
+#include "cinta/ops/activation.h"
+
+#include "cinta/ops/elementwise.h"
+#include "cinta/ops/shape.h"
+#include "cinta/ops/unary.h"
+
+namespace cinta {
+namespace {
+
+using kernels::Scalars;
+
+Tensor constant(const Tensor& like, double value) { return full({}, value, like.dtype(), like.device()); }
+/// positive where x > 0, otherwise negative.
+Tensor choose(const Tensor& x, const Tensor& positive, const Tensor& negative) {
+  return cinta::where(greater(x, constant(x, 0)), positive, negative);
+}
+
+}  // namespace
+
+Tensor relu(const Tensor& x, Where where) {
+  return unary(
+      kernels::relu, x,
+      [](const Tensor&, const Tensor& y, Scalars) { return choose(y, constant(y, 1), constant(y, 0)); }, {}, where);
+}
+
+Tensor leaky_relu(const Tensor& x, double slope, Where where) {
+  auto derivative = [](const Tensor& x, const Tensor&, Scalars s) {
+    return choose(x, constant(x, 1), constant(x, s.a));
+  };
+  return unary(kernels::leaky_relu, x, derivative, {slope, 0}, where);
+}
+
+Tensor gelu(const Tensor& x, Where where) {
+  auto derivative = [](const Tensor& x, const Tensor&, Scalars) {
+    constexpr double sqrt_half = 0.7071067811865476, inverse_sqrt_two_pi = 0.3989422804014327;
+    return (erf(x * sqrt_half) + 1.0) * 0.5 + x * exp(x * x * -0.5) * inverse_sqrt_two_pi;
+  };
+  return unary(kernels::gelu, x, derivative, {}, where);
+}
+
+Tensor gelu_tanh(const Tensor& x, Where where) {
+  auto derivative = [](const Tensor& x, const Tensor&, Scalars) {
+    constexpr double k = 0.7978845608028654, c = 0.044715;  // sqrt(2/pi)
+    const Tensor square = x * x, t = tanh((x + square * x * c) * k);
+    return (t + 1.0) * 0.5 + x * (-(t * t) + 1.0) * ((square * (3 * c) + 1.0) * (0.5 * k));
+  };
+  return unary(kernels::gelu_tanh, x, derivative, {}, where);
+}
+
+Tensor silu(const Tensor& x, Where where) {
+  auto derivative = [](const Tensor& x, const Tensor&, Scalars) {
+    const Tensor s = sigmoid(x);
+    return s * (x * (-s + 1.0) + 1.0);
+  };
+  return unary(kernels::silu, x, derivative, {}, where);
+}
+
+Tensor tanh(const Tensor& x, Where where) {
+  return unary(
+      kernels::tanh, x, [](const Tensor&, const Tensor& y, Scalars) { return -(y * y) + 1.0; }, {}, where);
+}
+
+Tensor sigmoid(const Tensor& x, Where where) {
+  return unary(
+      kernels::sigmoid, x, [](const Tensor&, const Tensor& y, Scalars) { return y * (-y + 1.0); }, {}, where);
+}
+
+Tensor softplus(const Tensor& x, Where where) {
+  return unary(
+      kernels::softplus, x, [](const Tensor& x, const Tensor&, Scalars) { return sigmoid(x); }, {}, where);
+}
+
+Tensor elu(const Tensor& x, double alpha, Where where) {
+  auto derivative = [](const Tensor& x, const Tensor&, Scalars s) {
+    const Tensor below =
+        cinta::where(greater(x, constant(x, 0)), constant(x, 0), x);  // no overflow where it is not used
+    return choose(x, constant(x, 1), exp(below) * s.a);
+  };
+  return unary(kernels::elu, x, derivative, {alpha, 0}, where);
+}
+
+}  // namespace cinta

@@ -1,0 +1,45 @@
+// Elementwise functions with broadcasting: shapes are aligned at the last dimension, sizes equal or 1. Operands must
+// have the same type and device (cast() and to() are explicit). Errors: ShapeError, DtypeError, DeviceError.
+#pragma once
+#include "cinta/core/tensor.h"
+
+namespace cinta {
+
+Tensor add(const Tensor& left, const Tensor& right, Where where = Where::current());
+Tensor subtract(const Tensor& left, const Tensor& right, Where where = Where::current());
+Tensor multiply(const Tensor& left, const Tensor& right, Where where = Where::current());
+Tensor divide(const Tensor& left, const Tensor& right, Where where = Where::current());
+/// scale * x + shift
+Tensor affine(const Tensor& x, double scale, double shift, Where where = Where::current());
+
+inline Tensor operator+(const Tensor& left, const Tensor& right) { return add(left, right); }
+inline Tensor operator-(const Tensor& left, const Tensor& right) { return subtract(left, right); }
+inline Tensor operator*(const Tensor& left, const Tensor& right) { return multiply(left, right); }
+inline Tensor operator/(const Tensor& left, const Tensor& right) { return divide(left, right); }
+inline Tensor operator-(const Tensor& x) { return affine(x, -1, 0); }
+inline Tensor operator*(const Tensor& x, double scale) { return affine(x, scale, 0); }
+inline Tensor operator*(double scale, const Tensor& x) { return affine(x, scale, 0); }
+inline Tensor operator+(const Tensor& x, double shift) { return affine(x, 1, shift); }
+inline Tensor operator-(const Tensor& x, double shift) { return affine(x, 1, -shift); }
+
+Tensor exp(const Tensor& x, Where where = Where::current());
+Tensor log(const Tensor& x, Where where = Where::current());
+Tensor sqrt(const Tensor& x, Where where = Where::current());
+Tensor rsqrt(const Tensor& x, Where where = Where::current());
+Tensor pow(const Tensor& x, double exponent, Where where = Where::current());
+Tensor abs(const Tensor& x, Where where = Where::current());
+Tensor erf(const Tensor& x, Where where = Where::current());
+/// Limits x to [low, high]; NaN stays NaN. Throws ValueError when low > high.
+Tensor clamp(const Tensor& x, double low, double high, Where where = Where::current());
+
+/// Comparisons give bool and are not differentiated.
+Tensor equal(const Tensor& left, const Tensor& right, Where where = Where::current());
+Tensor not_equal(const Tensor& left, const Tensor& right, Where where = Where::current());
+Tensor less(const Tensor& left, const Tensor& right, Where where = Where::current());
+Tensor less_equal(const Tensor& left, const Tensor& right, Where where = Where::current());
+Tensor greater(const Tensor& left, const Tensor& right, Where where = Where::current());
+Tensor greater_equal(const Tensor& left, const Tensor& right, Where where = Where::current());
+/// left where condition (bool) holds, right elsewhere; all three broadcast.
+Tensor where(const Tensor& condition, const Tensor& left, const Tensor& right, Where place = Where::current());
+
+}  // namespace cinta

@@ -1,0 +1,187 @@
+// matmul and linear: shapes, gradients, and where the gradients go (straight into a main gradient where one waits).
+#include "cinta/ops/matmul.h"
+
+#include "cinta/autograd/function.h"
+#include "cinta/ops/activation.h"
+#include "cinta/ops/elementwise.h"
+#include "cinta/ops/reduce.h"
+#include "cinta/ops/shape.h"
+
+namespace cinta {
+namespace {
+
+using autograd::apply;
+using autograd::mode;
+using autograd::Saved;
+using autograd::Sinks;
+
+void check_pair(const char* op, const Tensor& left, const Tensor& right, Where where) {
+  require<DtypeError>(left && right && is_floating(left.dtype()) && left.dtype() == right.dtype(), op, where,
+                      "operands of one floating-point type: lhs ", left, " x rhs ", right);
+  require<DeviceError>(left.device() == right.device(), op, where, "operands on one device: lhs ", left, " x rhs ",
+                       right);
+}
+
+/// A view whose last two dimensions are kept and whose leading ones are broadcast to `leading`.
+View with_leading(const Tensor& x, const Shape& leading) {
+  Shape wanted = leading;
+  wanted.push_back(x.size(-2));
+  wanted.push_back(x.size(-1));
+  View view = x;
+  view.strides = broadcast_strides(view.shape, view.strides, wanted);
+  view.strides[wanted.rank() - 2] = x.strides()[x.rank() - 2];
+  view.strides[wanted.rank() - 1] = x.strides()[x.rank() - 1];
+  view.shape = wanted;
+  return view;
+}
+
+Shape leading_of(const Tensor& x) { return Shape(std::span(x.shape().begin(), static_cast<size_t>(x.rank() - 2))); }
+
+Tensor multiply_matrices(const Tensor& left, const Tensor& right, Where where) {
+  const Shape leading = broadcast_shape(leading_of(left), leading_of(right), "matmul", where);
+  Shape shape = leading;
+  shape.push_back(left.size(-2));
+  shape.push_back(right.size(-1));
+  Tensor out = empty(shape, left.dtype(), left.device());
+  kernels::matmul(left.device(), out, with_leading(left, leading), with_leading(right, leading), 1.0f, 0.0f);
+  return out;
+}
+
+struct Matmul {
+  static constexpr const char* name = "matmul";
+  static constexpr bool backward_uses_ops = true;
+  Where where;
+  Saved left, right;
+  Tensor forward(const Tensor& l, const Tensor& r) { return multiply_matrices(l, r, where); }
+  void save(const Tensor&, const Tensor& l, const Tensor& r) {
+    left.keep(l);
+    right.keep(r);
+  }
+  void backward(const Tensor& dy, Sinks sinks) {
+    const Tensor &l = left.get(), &r = right.get();
+    if (sinks[0].wanted()) put(sinks[0], dy, transpose(r, -2, -1), l.shape());
+    if (sinks[1].wanted()) put(sinks[1], transpose(l, -2, -1), dy, r.shape());
+  }
+  /// Contributes a x b, written in place where no leading dimension was broadcast.
+  void put(autograd::Sink& sink, const Tensor& a, const Tensor& b, const Shape& shape) {
+    if (mode().recording || leading_of(a).rank() != leading_of(b).rank() || !(leading_of(a) == leading_of(b)))
+      return sink.put(sum_to(cinta::matmul(a, b), shape));
+    auto [destination, beta] = sink.target(shape, a.dtype(), a.device());
+    kernels::matmul(a.device(), destination, a, b, 1.0f, beta);
+  }
+};
+
+/// x as [rows, columns], contiguous.
+Tensor as_rows(const Tensor& x) {
+  const Tensor flat = x.contiguous() ? x : contiguous(x);
+  const int64_t columns = x.size(-1), rows = columns ? x.numel() / columns : leading_rows(x.shape());
+  return flat.with_layout({rows, columns}, {columns, 1}, flat.offset());
+}
+
+Tensor activate(const Tensor& x, Activation activation) {
+  switch (activation) {
+    case Activation::relu:
+      return relu(x);
+    case Activation::gelu:
+      return gelu(x);
+    case Activation::gelu_tanh:
+      return gelu_tanh(x);
+    case Activation::silu:
+      return silu(x);
+    case Activation::tanh:
+      return tanh(x);
+    case Activation::none:
+      break;
+  }
+  return x;
+}
+
+struct Linear {
+  static constexpr const char* name = "linear";
+  Activation activation;
+  Saved x, w, bias;
+  Saved product;  // x w^T, when an activation follows
+  Tensor raw;     // the same between forward and save
+
+  Tensor forward(const Tensor& in, const Tensor& weight, const Tensor& b) {
+    const Tensor rows = as_rows(in);
+    Shape shape = in.shape();
+    shape[shape.rank() - 1] = weight.size(0);
+    Tensor out = empty(shape, in.dtype(), in.device());
+    const Tensor y = as_rows(out);
+    if (activation == Activation::none) {
+      kernels::linear(in.device(), y, rows, contiguous(weight), b.view());
+    } else {
+      raw = empty_like(y);
+      kernels::linear(in.device(), raw, rows, contiguous(weight), View{});
+      kernels::bias_activation(in.device(), y, raw, b.view(), activation);
+    }
+    return out;
+  }
+  void save(const Tensor&, const Tensor& in, const Tensor& weight, const Tensor& b) {
+    x.keep(in);
+    w.keep(weight);
+    bias.keep(b);
+    product.keep(raw);
+    raw = {};
+  }
+  void backward(const Tensor& dy, Sinks sinks) {
+    const Tensor in = as_rows(x.get()), weight = contiguous(w.get());
+    const Device device = in.device();
+    Tensor dz = as_rows(dy);
+    autograd::Sink::Target dbias{{}, 0};
+    if (sinks[2].wanted()) dbias = sinks[2].target({weight.size(0)}, dy.dtype(), device);
+    if (activation != Activation::none) {
+      const Tensor raw_product = product.get(), b = bias ? bias.get() : Tensor();
+      Tensor inner = empty_like(dz);
+      kernels::bias_activation_backward(device, inner, dbias.destination.view(), dz, raw_product, b.view(), activation,
+                                        dbias.beta);
+      dz = inner;
+    } else if (dbias.destination) {
+      const Tensor row = dbias.destination.with_layout({1, dz.size(1)}, {dz.size(1), 1}, dbias.destination.offset());
+      kernels::sum(device, row, dz, dbias.beta);
+    }
+    if (sinks[0].wanted()) {
+      auto [dx, beta] = sinks[0].target(x.get().shape(), in.dtype(), device);
+      kernels::matmul(device, as_rows(dx), dz, weight, 1.0f, beta);
+    }
+    if (sinks[1].wanted()) {
+      auto [dw, beta] = sinks[1].target(weight.shape(), weight.dtype(), device);
+      View turned = dz;
+      std::swap(turned.shape[0], turned.shape[1]);
+      std::swap(turned.strides[0], turned.strides[1]);
+      kernels::matmul(device, dw, turned, in, 1.0f, beta);
+    }
+  }
+  std::vector<Tensor> inputs() { return {x.get(), w.get(), bias ? bias.get() : Tensor()}; }
+  Tensor composed(std::span<const Tensor> in) {
+    Tensor y = cinta::matmul(in[0], transpose(in[1], 0, 1));
+    if (in[2]) y = y + in[2];
+    return activate(y, activation);
+  }
+};
+
+}  // namespace
+
+Tensor matmul(const Tensor& left, const Tensor& right, Where where) {
+  check_pair("matmul", left, right, where);
+  require<ShapeError>(left.rank() >= 2 && right.rank() >= 2, "matmul", where,
+                      "operands have at least two dimensions: lhs ", left, " x rhs ", right);
+  require<ShapeError>(left.size(-1) == right.size(-2), "matmul", where, "inner sizes differ: lhs ", left, " x rhs ",
+                      right, " (", left.size(-1), " != ", right.size(-2), ")");
+  return apply(Matmul{where, {}, {}}, where, left, right);
+}
+
+Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation activation, Where where) {
+  check_pair("linear", x, w, where);
+  require<ShapeError>(x.rank() >= 1 && w.rank() == 2 && x.size(-1) == w.size(1), "linear", where,
+                      "x[..,K] and w[N,K]: x ", x, ", w ", w);
+  if (bias) {
+    check_pair("linear", x, bias, where);
+    require<ShapeError>(bias.rank() == 1 && bias.size(0) == w.size(0), "linear", where, "bias[N] for w[N,K]: w ", w,
+                        ", bias ", bias);
+  }
+  return apply(Linear{activation, {}, {}, {}, {}, {}}, where, x, w, bias);
+}
+
+}  // namespace cinta
