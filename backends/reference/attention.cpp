@@ -88,11 +88,12 @@ void attend_gradients(View dq, View dk, View dv, View grad_o, View q, View k, Vi
     Sums q_sums(head.q), k_sums(head.k), v_sums(head.v);
     for (int64_t s = 0; s < head.queries; ++s) {
       const int64_t seen = head.seen_by(s), size = head.q.size(1);
-      std::vector<double> p(static_cast<size_t>(seen)), dp(p);
+      std::vector<double> p(static_cast<size_t>(seen)), dp(p), kept(p);
       double along = 0;
       for (int64_t t = 0; t < seen; ++t) {
         p[t] = std::exp(head.score(s, t) - at(row_lse, s));
-        for (int64_t d = 0; d < size; ++d) dp[t] += head.kept(s, t) * at(out_gradient, s, d) * at(head.v, t, d);
+        kept[t] = head.kept(s, t);
+        for (int64_t d = 0; d < size; ++d) dp[t] += kept[t] * at(out_gradient, s, d) * at(head.v, t, d);
         along += dp[t] * p[t];
       }
       for (int64_t t = 0; t < seen; ++t) {
@@ -100,7 +101,7 @@ void attend_gradients(View dq, View dk, View dv, View grad_o, View q, View k, Vi
         for (int64_t d = 0; d < size; ++d) {
           q_sums(s, d) += ds * at(head.k, t, d);
           k_sums(t, d) += ds * at(head.q, s, d);
-          v_sums(t, d) += p[t] * head.kept(s, t) * at(out_gradient, s, d);
+          v_sums(t, d) += p[t] * kept[t] * at(out_gradient, s, d);
         }
       }
     }
