@@ -13,6 +13,7 @@ namespace {
 using autograd::apply;
 using autograd::Saved;
 using autograd::Sinks;
+using autograd::tracked;
 using kernels::Scalars;
 
 void check_pair(const char* op, const Tensor& left, const Tensor& right, Where where) {

@@ -2,6 +2,7 @@
 #include "cinta/ops/matmul.h"
 
 #include "cinta/autograd/function.h"
+#include "cinta/backends/kernels/reduce.h"
 #include "cinta/ops/activation.h"
 #include "cinta/ops/elementwise.h"
 #include "cinta/ops/reduce.h"
