@@ -1,0 +1,98 @@
+// Another storage type, another device; and writing in place outside the tape.
+#include "cinta/autograd/function.h"
+#include "cinta/backends/kernels/elementwise.h"
+#include "cinta/ops/shape.h"
+
+namespace cinta {
+namespace {
+
+using autograd::apply;
+using autograd::Sinks;
+
+struct Cast {
+  static constexpr const char* name = "cast";
+  static constexpr bool backward_uses_ops = true;
+  Dtype dtype;
+  Dtype before = Dtype::f32;
+  Tensor forward(const Tensor& x) {
+    before = x.dtype();
+    Tensor y = empty(x.shape(), dtype, x.device());
+    kernels::copy(x.device(), y, x);
+    return y;
+  }
+  void save(const Tensor&, const Tensor&) {}
+  void backward(const Tensor& dy, Sinks sinks) { sinks[0].put(cast(dy, before)); }
+};
+
+struct To {
+  static constexpr const char* name = "to";
+  static constexpr bool backward_uses_ops = true;
+  Device device;
+  Device before = cpu;
+  Tensor forward(const Tensor& x) {
+    before = x.device();
+    const Tensor rows = contiguous(x);
+    Tensor y = empty(x.shape(), x.dtype(), device);
+    if (device.backend != meta.backend) copy_bytes(y, rows);
+    return y;
+  }
+  void save(const Tensor&, const Tensor&) {}
+  void backward(const Tensor& dy, Sinks sinks) { sinks[0].put(to(dy, before)); }
+};
+
+/// In-place writing is not recorded: it is for buffers and for leaves under NoGrad.
+void check_writable(const char* op, const Tensor& x, Where where) {
+  require(static_cast<bool>(x), op, where, "a tensor is given");
+  require(!x.slot || !autograd::mode().recording, op, where,
+          "a tensor the tape follows is written under NoGrad only: ", x);
+}
+
+void check_same(const char* op, const Tensor& x, const Tensor& other, Where where) {
+  require<ShapeError>(other && x.shape() == other.shape(), op, where, "one shape: ", x, " with ", other);
+  require<DeviceError>(x.device() == other.device(), op, where, "one device: ", x, " with ", other);
+}
+
+}  // namespace
+
+Tensor cast(const Tensor& x, Dtype dtype, Where where) {
+  require(static_cast<bool>(x), "cast", where, "a tensor is given");
+  return x.dtype() == dtype ? x : apply(Cast{dtype}, where, x);
+}
+
+Tensor to(const Tensor& x, Device device, Where where) {
+  require(static_cast<bool>(x), "to", where, "a tensor is given");
+  require<DeviceError>(x.device().backend != meta.backend || device.backend == meta.backend, "to", where,
+                       "a tensor with memory, to be moved to ", device, ": ", x);
+  return x.device() == device ? x : apply(To{device}, where, x);
+}
+
+void fill_(const Tensor& x, double value, Where where) {
+  check_writable("fill_", x, where);
+  kernels::fill(x.device(), x, value);
+  x.storage()->mark_written("fill_");
+}
+
+void copy_(const Tensor& x, const Tensor& from, Where where) {
+  check_writable("copy_", x, where);
+  check_same("copy_", x, from, where);
+  kernels::copy(x.device(), x, from);
+  x.storage()->mark_written("copy_");
+}
+
+void add_(const Tensor& x, const Tensor& other, Where where) {
+  check_writable("add_", x, where);
+  check_same("add_", x, other, where);
+  require<DtypeError>(is_floating(x.dtype()) && is_floating(other.dtype()), "add_", where,
+                      "floating-point tensors: ", x, " with ", other);
+  kernels::accumulate(x.device(), x, other);
+  x.storage()->mark_written("add_");
+}
+
+void scale_(const Tensor& x, double factor, Where where) {
+  check_writable("scale_", x, where);
+  require<DtypeError>(is_floating(x.dtype()), "scale_", where, "a floating-point tensor: ", x);
+  kernels::affine.forward(x.device(), x, x, {factor, 0});
+  x.storage()->mark_written("scale_");
+}
+
+}  // namespace cinta

@@ -1,0 +1,138 @@
+// Reductions: two rows (sum, max) and what is composed of them.
+#include "cinta/ops/reduce.h"
+
+#include "cinta/autograd/function.h"
+#include "cinta/backends/kernels/reduce.h"
+#include "cinta/ops/elementwise.h"
+#include "cinta/ops/shape.h"
+
+namespace cinta {
+namespace {
+
+using autograd::apply;
+using autograd::Saved;
+using autograd::Sinks;
+
+/// Which dimensions are reduced, as a shape of 1s (reduced) and the old sizes.
+Shape reduced_shape(const Tensor& x, const std::vector<int>& dims, const char* op, Where where) {
+  require<DtypeError>(x && is_floating(x.dtype()), op, where, "a floating-point tensor, given ", x);
+  Shape shape = x.shape();
+  if (dims.empty()) return Shape::filled(x.rank(), 1);
+  std::array<bool, max_rank> seen{};
+  for (int dim : dims) {
+    const int normal = normalize_dim(dim, x.rank(), op, where);
+    require<ShapeError>(!seen[static_cast<size_t>(normal)], op, where, "each dimension is given once, ", dim,
+                        " is not: ", x);
+    seen[static_cast<size_t>(normal)] = true;
+    shape[normal] = 1;
+  }
+  return shape;
+}
+
+/// The shape without the reduced dimensions.
+Shape without(const std::vector<int>& dims, int rank) {
+  return Shape::filled(dims.empty() ? 0 : rank - static_cast<int>(dims.size()), 0);
+}
+
+Tensor drop_dims(const Tensor& kept, const std::vector<int>& dims, bool keep_dims, Where where) {
+  if (keep_dims) return kept;
+  Shape shape = without(dims, kept.rank());
+  std::array<bool, max_rank> gone{};
+  for (int dim : dims) gone[static_cast<size_t>(dim < 0 ? dim + kept.rank() : dim)] = true;
+  for (int i = 0, next = 0; next < shape.rank(); ++i)
+    if (!gone[static_cast<size_t>(i)]) shape[next++] = kept.shape()[i];
+  return reshape(kept, shape, where);
+}
+
+struct Sum {
+  static constexpr const char* name = "sum";
+  static constexpr bool backward_uses_ops = true;
+  Shape out_shape, in_shape;
+  Tensor forward(const Tensor& x) {
+    in_shape = x.shape();
+    Tensor y = empty(out_shape, x.dtype(), x.device());
+    kernels::sum(x.device(), y, x, 0.0f);
+    return y;
+  }
+  void save(const Tensor&, const Tensor&) {}
+  void backward(const Tensor& dy, Sinks sinks) { sinks[0].put(expand(dy, in_shape)); }
+};
+
+struct Max {
+  static constexpr const char* name = "max";
+  static constexpr bool backward_uses_ops = true;
+  Shape out_shape;
+  Saved x, y;
+  Tensor forward(const Tensor& in) {
+    Tensor out = empty(out_shape, in.dtype(), in.device());
+    kernels::max(in.device(), out, in);
+    return out;
+  }
+  void save(const Tensor& out, const Tensor& in) {
+    x.keep(in);
+    y.keep(out);
+  }
+  void backward(const Tensor& dy, Sinks sinks) {
+    const Tensor in = detach(x.get());
+    const Tensor hits = cast(equal(in, expand(detach(y.get()), in.shape())), in.dtype());
+    sinks[0].put(hits * (dy / sum_to(hits, dy.shape())));
+  }
+};
+
+}  // namespace
+
+Tensor sum(const Tensor& x, std::vector<int> dims, bool keep_dims, Where where) {
+  const Shape shape = reduced_shape(x, dims, "sum", where);
+  return drop_dims(apply(Sum{shape, {}}, where, x), dims, keep_dims, where);
+}
+
+Tensor mean(const Tensor& x, std::vector<int> dims, bool keep_dims, Where where) {
+  const Shape shape = reduced_shape(x, dims, "mean", where);
+  require<ShapeError>(x.numel() > 0, "mean", where, "at least one element: ", x);
+  const double count = static_cast<double>(x.numel()) / static_cast<double>(shape.numel());
+  return affine(sum(x, std::move(dims), keep_dims, where), 1 / count, 0, where);
+}
+
+Tensor var(const Tensor& x, std::vector<int> dims, int correction, bool keep_dims, Where where) {
+  const Shape shape = reduced_shape(x, dims, "var", where);
+  const int64_t count = shape.numel() ? x.numel() / shape.numel() : 0;
+  require<ShapeError>(count > correction, "var", where, "more than ", correction, " elements a result: ", x, " gives ",
+                      count);
+  const Tensor distance = subtract(x, mean(x, dims, true, where), where);
+  const Tensor total = sum(multiply(distance, distance, where), std::move(dims), keep_dims, where);
+  return affine(total, 1.0 / static_cast<double>(count - correction), 0, where);
+}
+
+Tensor max(const Tensor& x, std::vector<int> dims, bool keep_dims, Where where) {
+  const Shape shape = reduced_shape(x, dims, "max", where);
+  require<ShapeError>(x.numel() > 0 || shape.numel() == 0, "max", where, "at least one element a result: ", x);
+  return drop_dims(apply(Max{shape, {}, {}}, where, x), dims, keep_dims, where);
+}
+
+Tensor argmax(const Tensor& x, int dim, bool keep_dim, Where where) {
+  const int normal = normalize_dim(dim, x.rank(), "argmax", where);
+  const Shape shape = reduced_shape(x, {normal}, "argmax", where);
+  require<ShapeError>(x.size(normal) > 0 || shape.numel() == 0, "argmax", where, "at least one element a result: ", x);
+  Tensor out = empty(shape, Dtype::i64, x.device());
+  kernels::argmax(x.device(), out, x, normal);
+  return drop_dims(out, {normal}, keep_dim, where);
+}
+
+Tensor logsumexp(const Tensor& x, std::vector<int> dims, bool keep_dims, Where where) {
+  // The largest element is only a shift: the result does not depend on it, so the tape need not follow it. A row of
+  // -inf alone would give inf - inf: clamp keeps its shift finite.
+  const Tensor shift = clamp(detach(max(detach(x), dims, true, where)), -1e300, 1e300, where);
+  const Tensor total = log(sum(exp(subtract(x, shift, where), where), dims, true, where), where);
+  return drop_dims(add(total, shift, where), dims, keep_dims, where);
+}
+
+Tensor sum_to(const Tensor& x, const Shape& shape, Where where) {
+  if (x.shape() == shape) return x;
+  std::vector<int> dims;
+  const int lead = x.rank() - shape.rank();
+  for (int i = 0; i < x.rank(); ++i)
+    if (i < lead || (shape[i - lead] == 1 && x.shape()[i] != 1)) dims.push_back(i);
+  return dims.empty() ? reshape(x, shape, where) : reshape(sum(x, dims, true, where), shape, where);
+}
+
+}  // namespace cinta

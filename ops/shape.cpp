@@ -1,0 +1,222 @@
+// Views: the same memory under another layout, with the backward that undoes it.
+#include "cinta/ops/shape.h"
+
+#include <algorithm>
+
+#include "cinta/autograd/function.h"
+#include "cinta/backends/kernels/elementwise.h"
+#include "cinta/ops/reduce.h"
+
+namespace cinta {
+namespace {
+
+using autograd::apply;
+using autograd::Sinks;
+
+/// Strides that show x as `shape` without a copy; false when there are none.
+bool view_strides(const Tensor& x, const Shape& shape, Shape& strides) {
+  strides = contiguous_strides(shape);
+  if (x.contiguous()) return true;
+  // Runs of x's dimensions, last first, that lie evenly: each may be cut anywhere into new dimensions.
+  struct Run {
+    int64_t size, stride;
+  };
+  std::vector<Run> runs;
+  for (int i = x.rank() - 1; i >= 0; --i) {
+    const int64_t size = x.shape()[i], stride = x.strides()[i];
+    if (size == 1) continue;
+    if (!runs.empty() && stride == runs.back().stride * runs.back().size)
+      runs.back().size *= size;
+    else
+      runs.push_back({size, stride});
+  }
+  size_t at = 0;
+  for (int i = shape.rank() - 1; i >= 0; --i) {
+    if (shape[i] == 1) continue;
+    if (at == runs.size() || runs[at].size % shape[i] != 0) return false;
+    strides[i] = runs[at].stride;
+    runs[at].stride *= shape[i];
+    runs[at].size /= shape[i];
+    if (runs[at].size == 1) ++at;
+  }
+  return true;
+}
+
+struct Contiguous {
+  static constexpr const char* name = "contiguous";
+  static constexpr bool backward_uses_ops = true;
+  Tensor forward(const Tensor& x) {
+    Tensor y = empty(x.shape(), x.dtype(), x.device());
+    kernels::copy(x.device(), y, x);
+    return y;
+  }
+  void save(const Tensor&, const Tensor&) {}
+  void backward(const Tensor& dy, Sinks sinks) { sinks[0].put(dy); }
+};
+
+struct Reshape {
+  static constexpr const char* name = "reshape";
+  static constexpr bool backward_uses_ops = true;
+  Shape shape, strides, before;
+  Tensor forward(const Tensor& x) {
+    before = x.shape();
+    return x.with_layout(shape, strides, x.offset());
+  }
+  void save(const Tensor&, const Tensor&) {}
+  void backward(const Tensor& dy, Sinks sinks) { sinks[0].put(reshape(dy, before)); }
+};
+
+struct Permute {
+  static constexpr const char* name = "permute";
+  static constexpr bool backward_uses_ops = true;
+  std::vector<int> order;
+  Tensor forward(const Tensor& x) {
+    Shape shape = x.shape(), strides = x.strides();
+    for (int i = 0; i < x.rank(); ++i) {
+      shape[i] = x.shape()[order[static_cast<size_t>(i)]];
+      strides[i] = x.strides()[order[static_cast<size_t>(i)]];
+    }
+    return x.with_layout(shape, strides, x.offset());
+  }
+  void save(const Tensor&, const Tensor&) {}
+  void backward(const Tensor& dy, Sinks sinks) {
+    std::vector<int> inverse(order.size());
+    for (size_t i = 0; i < order.size(); ++i) inverse[static_cast<size_t>(order[i])] = static_cast<int>(i);
+    sinks[0].put(permute(dy, inverse));
+  }
+};
+
+struct Slice {
+  static constexpr const char* name = "slice";
+  static constexpr bool backward_uses_ops = true;
+  int dim;
+  int64_t begin, end;
+  int64_t size = 0;
+  Tensor forward(const Tensor& x) {
+    size = x.shape()[dim];
+    Shape shape = x.shape();
+    shape[dim] = end - begin;
+    return x.with_layout(shape, x.strides(), x.offset() + begin * x.strides()[dim]);
+  }
+  void save(const Tensor&, const Tensor&) {}
+  void backward(const Tensor& dy, Sinks sinks) { sinks[0].put(pad(dy, dim, begin, size - end)); }
+};
+
+struct Expand {
+  static constexpr const char* name = "expand";
+  static constexpr bool backward_uses_ops = true;
+  Shape shape, before;
+  Tensor forward(const Tensor& x) {
+    before = x.shape();
+    return x.with_layout(shape, broadcast_strides(x.shape(), x.strides(), shape), x.offset());
+  }
+  void save(const Tensor&, const Tensor&) {}
+  void backward(const Tensor& dy, Sinks sinks) { sinks[0].put(sum_to(dy, before)); }
+};
+
+void check_exists(const char* op, const Tensor& x, Where where) {
+  require(static_cast<bool>(x), op, where, "a tensor is given");
+}
+
+}  // namespace
+
+int64_t leading_rows(const Shape& shape) {
+  int64_t rows = 1;
+  for (int i = 0; i + 1 < shape.rank(); ++i) rows *= shape[i];
+  return rows;
+}
+
+Tensor full(const Shape& shape, double value, Dtype dtype, Device device, Where where) {
+  Tensor out = empty(shape, dtype, device, where);
+  kernels::fill(device, out, value);
+  return out;
+}
+
+Tensor contiguous(const Tensor& x, Where where) {
+  check_exists("contiguous", x, where);
+  return x.contiguous() ? x : apply(Contiguous{}, where, x);
+}
+
+Tensor reshape(const Tensor& x, Shape shape, Where where) {
+  check_exists("reshape", x, where);
+  int unknown = -1;
+  int64_t known = 1;
+  for (int i = 0; i < shape.rank(); ++i) {
+    if (shape[i] != -1) {
+      known *= shape[i];
+      continue;
+    }
+    require<ShapeError>(unknown < 0, "reshape", where, "at most one size is -1: ", shape);
+    unknown = i;
+  }
+  if (unknown >= 0 && known > 0 && x.numel() % known == 0) shape[unknown] = x.numel() / known;
+  require<ShapeError>(shape.numel() == x.numel() && (unknown < 0 || shape[unknown] >= 0), "reshape", where,
+                      "as many elements as before: ", x, " to ", shape);
+  if (shape == x.shape()) return x;
+  Shape strides;
+  if (!view_strides(x, shape, strides)) return reshape(contiguous(x, where), shape, where);
+  return apply(Reshape{shape, strides, {}}, where, x);
+}
+
+Tensor permute(const Tensor& x, const std::vector<int>& order, Where where) {
+  check_exists("permute", x, where);
+  require<ShapeError>(static_cast<int>(order.size()) == x.rank(), "permute", where, "as many dimensions as ", x,
+                      " has, given ", order.size());
+  std::vector<int> normal;
+  for (int dim : order) {
+    normal.push_back(normalize_dim(dim, x.rank(), "permute", where));
+    require<ShapeError>(std::count(normal.begin(), normal.end(), normal.back()) == 1, "permute", where,
+                        "each dimension is given once, ", dim, " is not");
+  }
+  return apply(Permute{normal}, where, x);
+}
+
+Tensor transpose(const Tensor& x, int first, int second, Where where) {
+  check_exists("transpose", x, where);
+  std::vector<int> order(static_cast<size_t>(x.rank()));
+  for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
+  std::swap(order[static_cast<size_t>(normalize_dim(first, x.rank(), "transpose", where))],
+            order[static_cast<size_t>(normalize_dim(second, x.rank(), "transpose", where))]);
+  return permute(x, order, where);
+}
+
+Tensor slice(const Tensor& x, int dim, int64_t begin, int64_t end, Where where) {
+  check_exists("slice", x, where);
+  dim = normalize_dim(dim, x.rank(), "slice", where);
+  const int64_t size = x.shape()[dim], from = begin < 0 ? begin + size : begin, to = end < 0 ? end + size : end;
+  require<ShapeError>(0 <= from && from <= to && to <= size, "slice", where, "0 <= begin <= end <= ", size,
+                      " in dimension ", dim, " of ", x, ", given ", begin, " and ", end);
+  if (from == 0 && to == size) return x;
+  return apply(Slice{dim, from, to}, where, x);
+}
+
+Tensor expand(const Tensor& x, const Shape& shape, Where where) {
+  check_exists("expand", x, where);
+  if (shape == x.shape()) return x;
+  require<ShapeError>(x.rank() <= shape.rank() && broadcast_shape(x.shape(), shape, "expand", where) == shape, "expand",
+                      where, "only sizes of 1 are repeated: ", x, " to ", shape);
+  return apply(Expand{shape, {}}, where, x);
+}
+
+Tensor squeeze(const Tensor& x, int dim, Where where) {
+  check_exists("squeeze", x, where);
+  dim = normalize_dim(dim, x.rank(), "squeeze", where);
+  require<ShapeError>(x.shape()[dim] == 1, "squeeze", where, "dimension ", dim, " has size 1: ", x);
+  Shape shape;
+  for (int i = 0; i < x.rank(); ++i)
+    if (i != dim) shape.push_back(x.shape()[i]);
+  return reshape(x, shape, where);
+}
+
+Tensor unsqueeze(const Tensor& x, int dim, Where where) {
+  check_exists("unsqueeze", x, where);
+  dim = normalize_dim(dim, x.rank() + 1, "unsqueeze", where);
+  Shape shape;
+  for (int i = 0; i <= x.rank(); ++i) {
+    if (i == dim) shape.push_back(1);
+    if (i < x.rank()) shape.push_back(x.shape()[i]);
+  }
+  return reshape(x, shape, where);
+}
+
+}  // namespace cinta
