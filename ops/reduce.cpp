@@ -120,8 +120,9 @@ Tensor argmax(const Tensor& x, int dim, bool keep_dim, Where where) {
 
 Tensor logsumexp(const Tensor& x, std::vector<int> dims, bool keep_dims, Where where) {
   // The largest element is only a shift: the result does not depend on it, so the tape need not follow it. A row of
-  // -inf alone would give inf - inf: clamp keeps its shift finite.
-  const Tensor shift = clamp(detach(max(detach(x), dims, true, where)), -1e300, 1e300, where);
+  // -inf alone would give inf - inf: the clamp to the type's range keeps its shift finite.
+  const double largest = x.dtype() == Dtype::f16 ? 65504.0 : 3.38e38;
+  const Tensor shift = clamp(max(detach(x), dims, true, where), -largest, largest, where);
   const Tensor total = log(sum(exp(subtract(x, shift, where), where), dims, true, where), where);
   return drop_dims(add(total, shift, where), dims, keep_dims, where);
 }
