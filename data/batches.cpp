@@ -1,6 +1,10 @@
 // Samples gathered into host batches.
 #include "cinta/data/batches.h"
 
+#include <algorithm>
+#include <cmath>
+#include <span>
+
 namespace cinta::data {
 
 ExampleBatches::ExampleBatches(const Examples& examples, int64_t batch_size, uint64_t seed, Where where)
@@ -15,6 +19,62 @@ Batch ExampleBatches::batch(int64_t step) const {
     out.labels.push_back(examples_.labels[static_cast<size_t>(draw.sample)]);
   }
   out.items = static_cast<int64_t>(out.labels.size());
+  return out;
+}
+
+MaskedBatches::MaskedBatches(const Sequences& sequences, const Masker& masker, int64_t batch_size, uint64_t seed,
+                             Walk walk, Where where)
+    : sequences_(sequences),
+      masker_(masker),
+      batch_size_(batch_size),
+      walk_(walk),
+      order_(sequences.count, batch_size, seed, where) {}
+
+Batch MaskedBatches::batch(int64_t step) const {
+  const int64_t length = sequences_.length, capacity = masker_.capacity(length);
+  std::vector<Draw> draws;
+  if (walk_ == Walk::shuffled) draws = order_.draws(step);
+  for (int64_t i = step * batch_size_; walk_ == Walk::in_order && i < (step + 1) * batch_size_; ++i)
+    draws.push_back({i, 0});
+  Batch out;
+  out.step = step;
+  out.ids.resize(static_cast<size_t>(batch_size_ * length));
+  out.rows.resize(static_cast<size_t>(batch_size_ * capacity));
+  out.labels.resize(out.rows.size(), ignored_label);
+  for (int64_t b = 0; b < batch_size_; ++b) {
+    const auto [sample, epoch] = draws[static_cast<size_t>(b)];
+    const bool absent = sample >= sequences_.count;
+    const auto begin = sequences_.ids.begin() + (absent ? 0 : sample * length);
+    const std::span<int64_t> ids(out.ids.data() + b * length, static_cast<size_t>(length));
+    const std::span<int64_t> places(out.rows.data() + b * capacity, static_cast<size_t>(capacity));
+    const std::span<int64_t> labels(out.labels.data() + b * capacity, places.size());
+    std::copy(begin, begin + length, ids.begin());
+    out.lengths.push_back(absent ? 1 : sequences_.lengths[static_cast<size_t>(sample)]);
+    if (!absent) out.items += masker_.mask(ids, epoch, sample, places, labels);
+    for (int64_t& place : places) place += b * length;
+  }
+  return out;
+}
+
+UnigramBaseline unigram_baseline(const Sequences& train, const Sequences& held_out, const Vocabulary& vocabulary) {
+  std::vector<int64_t> seen(static_cast<size_t>(vocabulary.size()), 1), asked(seen.size());
+  for (int32_t id : train.ids) ++seen[static_cast<size_t>(id)];
+  for (int32_t id : held_out.ids) ++asked[static_cast<size_t>(id)];
+  int64_t seen_total = 0, asked_total = 0;
+  size_t most = 0;
+  for (size_t id = 0; id < seen.size(); ++id) {
+    if (vocabulary.is_special(static_cast<int64_t>(id))) seen[id] = asked[id] = 0;
+    seen_total += seen[id], asked_total += asked[id];
+    if (seen[id] > seen[most]) most = id;
+  }
+  UnigramBaseline out;
+  if (asked_total == 0) return out;
+  for (size_t id = 0; id < seen.size(); ++id)
+    if (asked[id] > 0)
+      out.loss -=
+          static_cast<double>(asked[id]) * std::log(static_cast<double>(seen[id]) / static_cast<double>(seen_total));
+  out.loss /= static_cast<double>(asked_total);
+  out.accuracy = static_cast<double>(asked[most]) / static_cast<double>(asked_total);
   return out;
 }
 

@@ -8,8 +8,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
+#include <string_view>
 
 namespace cinta::data {
 namespace {
@@ -89,31 +89,6 @@ std::string read_file(const std::string& path, size_t limit, Where where) {
   }
   bytes.resize(size);
   return is_gzip(bytes) ? gunzip(bytes, path, limit, where) : bytes;
-}
-
-void write_file(const std::string& path, std::string_view bytes, Where where) {
-  const std::string temporary = path + ".tmp";
-  {
-    const Descriptor file{::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)};
-    require<FileError>(file.number >= 0, "write_file", where, path, ": cannot be written: ", system_reason());
-    size_t written = 0;
-    while (written < bytes.size()) {
-      const ssize_t count = ::write(file.number, bytes.data() + written, bytes.size() - written);
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0) break;
-      written += static_cast<size_t>(count);
-    }
-    if (written < bytes.size() || ::fsync(file.number) != 0) {
-      const std::string reason = system_reason();
-      ::unlink(temporary.c_str());
-      require<FileError>(false, "write_file", where, path, ": cannot be written: ", reason);
-    }
-  }
-  if (std::rename(temporary.c_str(), path.c_str()) != 0) {
-    const std::string reason = system_reason();
-    ::unlink(temporary.c_str());
-    require<FileError>(false, "write_file", where, path, ": cannot be renamed into place: ", reason);
-  }
 }
 
 }  // namespace cinta::data

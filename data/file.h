@@ -1,8 +1,7 @@
-// Whole files in and out: plain or gzip, with errors that say what is wrong and where.
+// Whole files read at once, plain or gzip, with errors that say what is wrong and where.
 #pragma once
 #include <cstddef>
 #include <string>
-#include <string_view>
 
 #include "cinta/core/error.h"
 
@@ -15,8 +14,5 @@ inline constexpr size_t maximum_file_bytes = size_t{4} << 30;
 /// The bytes of the file, decompressed when it starts with gzip's magic (several gzip members in a row are joined).
 /// Throws FileError: missing, a directory, no permission, gzip truncated or with a wrong checksum, too large.
 std::string read_file(const std::string& path, size_t limit = maximum_file_bytes, Where where = Where::current());
-
-/// Writes the bytes under a temporary name, syncs and renames: the old file stays whole until the new one is.
-void write_file(const std::string& path, std::string_view bytes, Where where = Where::current());
 
 }  // namespace cinta::data

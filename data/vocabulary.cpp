@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "cinta/data/atomic_file.h"
 #include "cinta/data/file.h"
 #include "cinta/data/unicode.h"
 
@@ -40,7 +41,9 @@ Vocabulary Vocabulary::load(const std::string& path, Where where) {
 void Vocabulary::save(const std::string& path, Where where) const {
   std::string text;
   for (const std::string& token : tokens_) text += token + '\n';
-  write_file(path, text, where);
+  AtomicFile file(path, where);
+  file.write(text.data(), text.size());
+  file.commit(where);
 }
 
 const std::string& Vocabulary::token(int64_t id, Where where) const {

@@ -1,0 +1,55 @@
+// The few keys of tokenizer_config.json that change how BERT's tokenizer cuts text.
+#include "cinta/data/wordpiece_files.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "cinta/data/atomic_file.h"
+#include "cinta/data/file.h"
+
+namespace cinta::data {
+namespace {
+
+/// The boolean at `key`, or `otherwise` where it is absent or null.
+bool flag(const nlohmann::json& config, const char* key, bool otherwise, const std::string& path, Where where) {
+  const auto found = config.find(key);
+  if (found == config.end() || found->is_null()) return otherwise;
+  require<FileError>(found->is_boolean(), "tokenizer", where, path, ": ", key, ": found ", found->dump(),
+                     ", expected true or false");
+  return found->get<bool>();
+}
+
+}  // namespace
+
+void save_wordpiece(const WordPiece& tokenizer, const std::string& folder, Where where) {
+  tokenizer.vocabulary().save(folder + "/vocab.txt", where);
+  nlohmann::ordered_json config;
+  config["tokenizer_class"] = "BertTokenizer";
+  config["do_lower_case"] = tokenizer.options().lower_case;
+  config["strip_accents"] = tokenizer.options().strip_accents;
+  config["tokenize_chinese_chars"] = true;
+  const std::string text = config.dump(2) + '\n';
+  AtomicFile file(folder + "/tokenizer_config.json", where);
+  file.write(text.data(), text.size());
+  file.commit(where);
+}
+
+WordPiece load_wordpiece(const std::string& folder, Where where) {
+  TokenizerOptions options;
+  const std::string path = folder + "/tokenizer_config.json";
+  if (std::filesystem::exists(path)) {
+    const auto config = nlohmann::json::parse(read_file(path, maximum_file_bytes, where), nullptr, false);
+    require<FileError>(config.is_object(), "tokenizer", where, path, ": is not a JSON object");
+    const auto kind = config.find("tokenizer_class");
+    if (kind != config.end())
+      require<FileError>(*kind == "BertTokenizer" || *kind == "BertTokenizerFast", "tokenizer", where, path,
+                         ": tokenizer_class: found ", kind->dump(), ", expected \"BertTokenizer\"");
+    require<FileError>(flag(config, "tokenize_chinese_chars", true, path, where), "tokenizer", where, path,
+                       ": tokenize_chinese_chars: found false; ideographs are always words of their own here");
+    options.lower_case = flag(config, "do_lower_case", true, path, where);
+    options.strip_accents = flag(config, "strip_accents", options.lower_case, path, where);
+  }
+  return WordPiece(Vocabulary::load(folder + "/vocab.txt", where), options);
+}
+
+}  // namespace cinta::data

@@ -1,0 +1,18 @@
+// A tokenizer as a folder of files, under the names that Python's BertTokenizer reads.
+#pragma once
+#include <string>
+
+#include "cinta/core/error.h"
+#include "cinta/data/wordpiece.h"
+
+namespace cinta::data {
+
+/// Writes `vocab.txt` and `tokenizer_config.json` (do_lower_case, strip_accents) into an existing folder.
+void save_wordpiece(const WordPiece& tokenizer, const std::string& folder, Where where = Where::current());
+
+/// Reads `vocab.txt` and, where it exists, `tokenizer_config.json`; without the latter the text is lower-cased, as
+/// BERT's original vocabularies want it. Throws FileError, also for a configuration that asks for another kind of
+/// tokenizer.
+WordPiece load_wordpiece(const std::string& folder, Where where = Where::current());
+
+}  // namespace cinta::data
