@@ -1,0 +1,109 @@
+// Conversion loops, one per pair of a storage type and a computing type. The 16-bit formats have straight-line forms here,
+// which vectorise; the 8-bit ones go through core/float_formats.h one by one.
+#include "cinta/backends/cpu/simd/convert.h"
+
+#include <bit>
+#include <cmath>
+#include <type_traits>
+
+#include "cinta/backends/cpu/isa_begin.h"
+namespace {
+
+inline uint32_t bits_of(float x) { return std::bit_cast<uint32_t>(x); }
+inline float float_of(uint32_t bits) { return std::bit_cast<float>(bits); }
+
+template <class T>
+inline T value_of(T x) {
+  return x;
+}
+inline float value_of(bf16 x) { return float_of(uint32_t{x.bits} << 16); }
+inline float value_of(f16 x) {
+  const uint32_t magnitude = x.bits & 0x7fffu, sign = (x.bits & 0x8000u) << 16;
+  const uint32_t subnormal = bits_of(static_cast<float>(static_cast<int32_t>(magnitude)) * 0x1p-24f);
+  const uint32_t special = 0x7f800000u | magnitude << 13, normal = (magnitude << 13) + (112u << 23);
+  return float_of(sign | (magnitude < 0x0400u ? subnormal : magnitude >= 0x7c00u ? special : normal));
+}
+inline float value_of(f8e4m3 x) { return x; }
+inline float value_of(f8e5m2 x) { return x; }
+inline float value_of(f8e4m3fnuz x) { return x; }
+inline float value_of(f8e5m2fnuz x) { return x; }
+
+inline bf16 to_bf16(float x) {
+  const uint32_t bits = bits_of(x), rounded = (bits + 0x7fffu + (bits >> 16 & 1)) >> 16;
+  const uint32_t nan = (bits >> 16 & 0x8000u) | 0x7fc0u;
+  return std::bit_cast<bf16>(static_cast<uint16_t>((bits & 0x7fffffffu) > 0x7f800000u ? nan : rounded));
+}
+inline f16 to_f16(float x) {
+  const uint32_t bits = bits_of(x), sign = bits >> 16 & 0x8000u, magnitude = bits & 0x7fffffffu;
+  // Below 2^-14 the formats' steps are even: adding 1/2, whose step is 2^-24, rounds.
+  const uint32_t subnormal = bits_of(float_of(magnitude) + 0.5f) - 0x3f000000u;
+  const uint32_t normal = (magnitude - (112u << 23) + 0xfffu + (magnitude >> 13 & 1)) >> 13;
+  const uint32_t special = magnitude > 0x7f800000u ? 0x7e00u : 0x7c00u;
+  const uint32_t code = magnitude < 0x38800000u ? subnormal : magnitude >= 0x477ff000u ? special : normal;
+  return std::bit_cast<f16>(static_cast<uint16_t>(sign | code));
+}
+
+/// x as storage type S.
+template <class S, class T>
+inline S stored(T x) {
+  if constexpr (std::is_same_v<S, bf16>)
+    return to_bf16(static_cast<float>(x));
+  else if constexpr (std::is_same_v<S, f16>)
+    return to_f16(static_cast<float>(x));
+  else if constexpr (std::is_arithmetic_v<S>)
+    return static_cast<S>(x);
+  else
+    return S(static_cast<float>(x));
+}
+
+template <class T>
+void load_any(T* out, Dtype dtype, const void* data, int64_t first, int64_t stride, int64_t count) {
+  visit(dtype, [=]<class S>() {
+    const S* in = static_cast<const S*>(data) + first;
+    if (stride == 1) {
+#pragma omp simd
+      for (int64_t i = 0; i < count; ++i) out[i] = static_cast<T>(value_of(in[i]));
+    } else if (stride == 0) {
+      const T value = static_cast<T>(value_of(*in));
+      for (int64_t i = 0; i < count; ++i) out[i] = value;
+    } else {
+      for (int64_t i = 0; i < count; ++i) out[i] = static_cast<T>(value_of(in[i * stride]));
+    }
+  });
+}
+
+template <class T>
+void store_any(Dtype dtype, void* data, int64_t first, int64_t stride, const T* in, int64_t count) {
+  visit(dtype, [=]<class S>() {
+    S* out = static_cast<S*>(data) + first;
+    if (stride == 1) {
+#pragma omp simd
+      for (int64_t i = 0; i < count; ++i) out[i] = stored<S>(in[i]);
+    } else {
+      for (int64_t i = 0; i < count; ++i) out[i * stride] = stored<S>(in[i]);
+    }
+  });
+}
+
+}  // namespace
+
+void load(float* out, Dtype dtype, const void* data, int64_t first, int64_t stride, int64_t count) {
+  load_any(out, dtype, data, first, stride, count);
+}
+void load(double* out, Dtype dtype, const void* data, int64_t first, int64_t stride, int64_t count) {
+  load_any(out, dtype, data, first, stride, count);
+}
+void load(int64_t* out, Dtype dtype, const void* data, int64_t first, int64_t stride, int64_t count) {
+  load_any(out, dtype, data, first, stride, count);
+}
+void store(Dtype dtype, void* data, int64_t first, int64_t stride, const float* in, int64_t count) {
+  store_any(dtype, data, first, stride, in, count);
+}
+void store(Dtype dtype, void* data, int64_t first, int64_t stride, const double* in, int64_t count) {
+  store_any(dtype, data, first, stride, in, count);
+}
+void store(Dtype dtype, void* data, int64_t first, int64_t stride, const int64_t* in, int64_t count) {
+  store_any(dtype, data, first, stride, in, count);
+}
+
+#include "cinta/backends/cpu/isa_end.h"

@@ -1,0 +1,71 @@
+// Rows of two and three operands, and those without a formula: fill, accumulate.
+#include <functional>
+#include <type_traits>
+
+#include "cinta/backends/cpu/simd/elementwise.h"
+
+#include "cinta/backends/cpu/isa_begin.h"
+namespace {
+
+template <class F, class T>
+void binary_loop(T* y, const T* const* in, int64_t count, const void*) {
+  const T *left = in[0], *right = in[1];
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i) {
+    if constexpr (std::is_same_v<decltype(F{}(left[i], right[i])), bool>)
+      y[i] = F{}(left[i], right[i]) ? T(1) : T(0);
+    else
+      y[i] = F{}(left[i], right[i]);
+  }
+}
+
+/// Computes in float where all values are floats, in double otherwise.
+template <class F>
+void binary(View y, View left, View right) {
+  const bool compares = y.dtype == Dtype::boolean;
+  if (fits_float(left.dtype) && fits_float(right.dtype) && (compares || fits_float(y.dtype)))
+    map<float>(y, {left, right}, binary_loop<F, float>, nullptr);
+  else
+    map<double>(y, {left, right}, binary_loop<F, double>, nullptr);
+}
+
+const InstallSimd add{kernels::add, binary<std::plus<>>};
+const InstallSimd subtract{kernels::subtract, binary<std::minus<>>};
+const InstallSimd multiply{kernels::multiply, binary<std::multiplies<>>};
+const InstallSimd divide{kernels::divide, binary<std::divides<>>};
+const InstallSimd equal{kernels::equal, binary<std::equal_to<>>};
+const InstallSimd not_equal{kernels::not_equal, binary<std::not_equal_to<>>};
+const InstallSimd less{kernels::less, binary<std::less<>>};
+const InstallSimd less_equal{kernels::less_equal, binary<std::less_equal<>>};
+const InstallSimd greater{kernels::greater, binary<std::greater<>>};
+const InstallSimd greater_equal{kernels::greater_equal, binary<std::greater_equal<>>};
+
+const InstallSimd accumulate{kernels::accumulate, [](View y, View x) { binary<std::plus<>>(y, y, x); }};
+
+template <class T>
+void where_loop(T* y, const T* const* in, int64_t count, const void*) {
+  const T *condition = in[0], *left = in[1], *right = in[2];
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i) y[i] = condition[i] != 0 ? left[i] : right[i];
+}
+void where_rows(View y, View condition, View left, View right) {
+  with_common(left, right, [&]<class T>() { map<T>(y, {condition, left, right}, where_loop<T>, nullptr); });
+}
+const InstallSimd where{kernels::where, where_rows};
+
+template <class T>
+void fill_loop(T* y, const T* const*, int64_t count, const void* context) {
+  const T value = *static_cast<const T*>(context);
+  for (int64_t i = 0; i < count; ++i) y[i] = value;
+}
+void fill_view(View y, double value) {
+  const float narrow = static_cast<float>(value);
+  if (fits_float(y.dtype))
+    map<float>(y, {}, fill_loop<float>, &narrow);
+  else
+    map<double>(y, {}, fill_loop<double>, &value);
+}
+const InstallSimd fill{kernels::fill, fill_view};
+
+}  // namespace
+#include "cinta/backends/cpu/isa_end.h"

@@ -1,0 +1,135 @@
+// Elementary functions on float as straight-line code, so that loops over them vectorise (the library's do not).
+// Within 2 ulp; infinities, NaN, subnormals and large arguments give what the mathematics says. Polynomials are
+// least-maximum fits of the function named beside them. Fits and limits are measured by tests/cpu_math.cpp.
+#pragma once
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "cinta/backends/cpu/isa_begin.h"
+namespace math {
+
+inline constexpr float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+
+/// c0 + c1 x + c2 x^2 + ..
+inline float polynomial(float, float c0) { return c0; }
+template <class... More>
+inline float polynomial(float x, float c0, More... more) {
+  return c0 + x * polynomial(x, more...);
+}
+
+/// A number near x as n ln 2 + r with |r| <= ln(2)/2.
+struct Reduced {
+  int32_t n;
+  float r;
+};
+/// Of x + low, where low is much smaller than x. x is first brought into [-104, 89], beyond which exp is 0 or infinite.
+inline Reduced reduce(float x, float low) {
+  constexpr float round = 0x1.8p23f;  // adding it pushes the fraction out
+  constexpr float ln2_high = 0x1.62e4p-1f, ln2_low = 0x1.7f7d1cp-20f;  // n * ln2_high is exact
+  x = x < -104 ? -104 : x;
+  x = x > 89 ? 89 : x;
+  const float shifted = x * 1.44269504f + round, n = shifted - round;
+  return {std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(round), (x - n * ln2_high) + (low - n * ln2_low)};
+}
+
+/// 2^n, for -126 <= n <= 127.
+inline float power_of_two(int32_t n) { return std::bit_cast<float>((n + 127) << 23); }
+
+/// (e^r - 1 - r) / r^2
+inline float exp_rest(float r) {
+  return polynomial(r, 0.499999931f, 0.166665148f, 0.0416684568f, 0.00836941883f, 0.00138131445f);
+}
+
+/// e^(x + low), where low is much smaller than x.
+inline float exp_sum(float x, float low) {
+  const auto [n, r] = reduce(x, low);
+  const float mantissa = 1 + (r + r * r * exp_rest(r));
+  return mantissa * power_of_two(n >> 1) * power_of_two(n - (n >> 1));  // in two steps: 2^n itself may not exist
+}
+inline float exp(float x) { return exp_sum(x, 0); }
+
+/// e^x - 1, for x <= 88.
+inline float expm1(float x) {
+  const auto [n, r] = reduce(x < -30 ? -30 : x, 0);
+  const float scale = power_of_two(n);
+  return scale * (r + r * r * exp_rest(r)) + (scale - 1);
+}
+
+inline float log(float x) {
+  const bool subnormal = x < 0x1p-126f;
+  constexpr uint32_t half_root = 0x3f3504f3;  // sqrt(1/2): the significand is taken in [sqrt(1/2), sqrt(2))
+  const uint32_t above = std::bit_cast<uint32_t>(subnormal ? x * 0x1p25f : x) - half_root;
+  const float n = static_cast<float>((static_cast<int32_t>(above) >> 23) - (subnormal ? 25 : 0));
+  const float f = std::bit_cast<float>((above & 0x7fffff) + half_root) - 1;
+  // log(1+f) = 2 atanh(s) with s = f / (2+f), and 2s = f - s f.
+  const float s = f / (2 + f), z = s * s;
+  const float rest = z * polynomial(z, 0.666666667f, 0.4f, 0.285714286f, 0.222222222f);
+  const float half_square = 0.5f * f * f;
+  const float result = n * 0x1.62e4p-1f + (f - (half_square - (s * (half_square + rest) + n * 0x1.7f7d1cp-20f)));
+  const float special = x == 0 ? -infinity : x < 0 ? nan : x;  // 0, negative; infinity and NaN are their own
+  return x > 0 && x < infinity ? result : special;
+}
+
+/// log(1 + x)
+inline float log1p(float x) {
+  const float u = 1 + x;
+  const float result = log(u) + (x - (u - 1)) / u;  // what the sum lost, to first order
+  return u > 0 && u < infinity ? result : log(u);
+}
+
+inline float tanh(float x) {
+  const float magnitude = std::fabs(x), square = x * x;
+  const float near = x + x * square * polynomial(square, -0.333332839f, 0.133314913f, -0.0537434971f, 0.0206505843f,
+                                                 -0.00571704194f);
+  const float far = std::copysign(1 - 2 / (exp(2 * magnitude) + 1), x);
+  return magnitude < 0.625f ? near : far;
+}
+
+/// The logistic function, its complement and its slope, each accurate where it is small.
+struct Logistic {
+  float value, slope;
+};
+inline Logistic logistic(float x) {
+  const float e = exp(-std::fabs(x)), inverse = 1 / (1 + e);
+  return {(x < 0 ? e : 1) * inverse, e * inverse * inverse};
+}
+inline float sigmoid(float x) { return logistic(x).value; }
+
+/// e^(-x^2), with the square to twice the precision.
+inline float gauss(float x) {
+  const float high = std::bit_cast<float>(std::bit_cast<uint32_t>(x) & 0xfffff000u);
+  return exp_sum(-(high * high), (high - x) * (high + x));
+}
+
+/// erfc(t) e^(t^2) for t >= 0, which falls slowly from 1: w P(w) with w = 1 / (1 + 0.3 t).
+inline float erfc_scaled(float t) {
+  const float w = 1 / (1 + 0.3f * t);
+  return w * polynomial(w, 0.169187578f, 0.170721425f, 0.14830097f, 0.215056869f, -0.0949233512f, 0.548074696f,
+                        -0.512559796f, 0.485688311f, -0.129546721f);
+}
+
+inline float erf(float x) {
+  const float magnitude = std::fabs(x) > 10 ? 10 : std::fabs(x), square = x * x;
+  const float near = x * polynomial(square, 1.12837917f, -0.376126258f, 0.112835851f, -0.0268538119f, 0.00518832768f,
+                                    -0.000801019359f, 7.85386124e-05f);
+  const float far = std::copysign(1 - gauss(magnitude) * erfc_scaled(magnitude), x);
+  return magnitude < 1 ? near : far;
+}
+
+/// The normal distribution: the probability below x and the density at x, both accurate in the tails.
+struct Normal {
+  float below, density;
+};
+inline Normal normal(float x) {
+  float magnitude = std::fabs(x);
+  magnitude = magnitude > 20 ? 20 : magnitude;
+  const float high = std::bit_cast<float>(std::bit_cast<uint32_t>(magnitude) & 0xfffff000u);
+  const float bell = exp_sum(-0.5f * high * high, 0.5f * (high - magnitude) * (high + magnitude));
+  const float tail = 0.5f * bell * erfc_scaled(magnitude * 0.707106781f);
+  return {x > 0 ? 1 - tail : tail, bell * 0.398942280f};
+}
+
+}  // namespace math
+#include "cinta/backends/cpu/isa_end.h"
