@@ -1,0 +1,163 @@
+// Contracts of the elementwise rows.
+#include <catch2/catch.hpp>
+
+#include "cinta/backends/kernels/elementwise.h"
+#include "contract/contract.h"
+
+using namespace cinta;
+using namespace cinta::contract;
+
+namespace {
+
+/// What a unary row is tried on: numbers from [low, high), the scalars, and the floor of its tolerance.
+struct UnaryTrial {
+  kernels::UnaryRow* row;
+  double low, high;
+  kernels::Scalars scalars = {};
+  double floor = 0;
+  bool specials = true;  ///< special values too: off where the formula itself makes NaN of an infinity
+};
+
+// Each floor is the size of what cancels: near 0 (tanh, softplus far left) or far to the left (the two gelus), the sum
+// of two numbers of about that size is what the formula says.
+const UnaryTrial unary_trials[] = {
+    {&kernels::affine, -3, 3, {2.5, -0.75}},
+    {&kernels::exp, -20, 20},
+    {&kernels::log, 1e-3, 50},
+    {&kernels::sqrt, 0, 50},
+    {&kernels::rsqrt, 1e-3, 50},
+    {&kernels::pow, 0.1, 4, {2.5}},
+    {&kernels::pow, -4, 4, {3}},
+    {&kernels::pow, -4, 4, {2}},
+    {&kernels::pow, 0.1, 4, {-1}},
+    {&kernels::abs, -3, 3},
+    {&kernels::clamp, -3, 3, {-1, 0.5}},
+    {&kernels::erf, -4, 4, {}, 1},
+    {&kernels::relu, -3, 3},
+    {&kernels::leaky_relu, -3, 3, {0.01}},
+    {&kernels::gelu, -8, 8, {}, 8, false},
+    {&kernels::gelu_tanh, -8, 8, {}, 8, false},
+    {&kernels::silu, -20, 20, {}, 0, false},
+    {&kernels::tanh, -8, 8, {}, 1},
+    {&kernels::sigmoid, -20, 20},
+    {&kernels::softplus, -30, 30, {}, 1},
+    {&kernels::elu, -8, 3, {1.5}, 1.5},
+};
+
+void try_unary(const UnaryTrial& unary, const Shape& shape, Dtype dtype, Layout in, Layout out, const Values& x) {
+  Trial trial(unary.row->forward, join(dtype, shape, " layouts ", int(in), " ", int(out)));
+  trial.accuracy.floor = unary.floor;
+  const Handle source = trial.input(shape, dtype, x, in), result = trial.output(shape, dtype, out);
+  trial.run([&](const Call& c) { unary.row->forward(c.device, c(result), c(source), unary.scalars); });
+}
+
+void try_unary_backward(const UnaryTrial& unary, const Shape& shape, Dtype dtype, Layout in, Layout out) {
+  Values saved = uniform(shape, unary.low, unary.high);
+  if (unary.row->reads == kernels::Reads::output) {
+    View view{saved.data(), shape, contiguous_strides(shape), Dtype::f64, true};
+    unary.row->forward(reference, view, view, unary.scalars);
+  }
+  Trial trial(unary.row->backward, join(dtype, shape, " layouts ", int(in), " ", int(out)));
+  trial.accuracy.floor = unary.floor;
+  const Handle read = trial.input(shape, dtype, saved, in);
+  const Handle dy = trial.input(shape, dtype, uniform(shape, -2, 2, 5), Layout::dense);
+  const Handle dx = trial.output(shape, dtype, out);
+  trial.run([&](const Call& c) { unary.row->backward(c.device, c(dx), c(dy), c(read), unary.scalars); });
+}
+
+const Shape shapes[] = {{}, {0}, {1}, {3}, {7}, {17}, {63}, {257}, {1000}, {3, 0, 5}, {5, 7}, {2, 3, 17}, {4, 1, 33}};
+
+void unary_contracts() {
+  for (const UnaryTrial& unary : unary_trials)
+    for (Dtype dtype : trained_types) {
+      for (const Shape& shape : shapes) {
+        try_unary(unary, shape, dtype, Layout::dense, Layout::dense, uniform(shape, unary.low, unary.high));
+        try_unary_backward(unary, shape, dtype, Layout::shifted, Layout::dense);
+      }
+      for (Layout layout : any_layout) {
+        try_unary(unary, {3, 35}, dtype, layout, Layout::dense, uniform(105, unary.low, unary.high));
+        try_unary(unary, {3, 35}, dtype, Layout::dense, layout, uniform(105, unary.low, unary.high));
+        try_unary_backward(unary, {3, 35}, dtype, layout, layout);
+      }
+      for (Layout layout : {Layout::repeated_rows, Layout::repeated_last}) {
+        try_unary(unary, {3, 35}, dtype, layout, Layout::dense, uniform(105, unary.low, unary.high));
+        try_unary_backward(unary, {3, 35}, dtype, layout, Layout::padded);
+      }
+      if (unary.specials) try_unary(unary, {57}, dtype, Layout::dense, Layout::dense, special(57));
+    }
+}
+
+std::vector<const KernelRow*> unary_rows() {
+  std::vector<const KernelRow*> rows;
+  for (const UnaryTrial& unary : unary_trials) {
+    rows.push_back(&unary.row->forward);
+    rows.push_back(&unary.row->backward);
+  }
+  return rows;
+}
+const Contract unary_here{unary_rows(), unary_contracts};
+
+kernels::Binary* const arithmetic[] = {&kernels::add, &kernels::subtract, &kernels::multiply, &kernels::divide};
+kernels::Binary* const comparisons[] = {&kernels::equal,      &kernels::not_equal, &kernels::less,
+                                        &kernels::less_equal, &kernels::greater,   &kernels::greater_equal};
+
+void try_binary(kernels::Binary& row, const Shape& shape, Dtype in, Dtype out, const Values& left, const Values& right,
+                Layout left_layout, Layout right_layout, Layout out_layout) {
+  Trial trial(row, join(in, shape, " layouts ", int(left_layout), " ", int(right_layout), " ", int(out_layout)));
+  trial.accuracy.exact = out == Dtype::boolean;
+  const Handle a = trial.input(shape, in, left, left_layout), b = trial.input(shape, in, right, right_layout);
+  const Handle y = trial.output(shape, out, out_layout);
+  trial.run([&](const Call& c) { row(c.device, c(y), c(a), c(b)); });
+}
+
+void try_binary_everywhere(kernels::Binary& row, Dtype in, Dtype out, bool whole_numbers) {
+  const auto numbers = [&](const Shape& shape, uint64_t seed) {
+    return whole_numbers ? whole(shape.numel(), -3, 4, seed) : uniform(shape, -3, 3, seed);
+  };
+  for (const Shape& shape : shapes)
+    try_binary(row, shape, in, out, numbers(shape, 1), numbers(shape, 2), Layout::dense, Layout::dense, Layout::dense);
+  const Shape shape{2, 3, 35};
+  for (Layout left : any_layout)
+    for (Layout right : {Layout::dense, Layout::transposed, Layout::repeated_rows, Layout::repeated_last}) {
+      try_binary(row, shape, in, out, numbers(shape, 1), numbers(shape, 2), left, right, Layout::dense);
+      try_binary(row, shape, in, out, numbers(shape, 1), numbers(shape, 2), right, left, left);
+    }
+}
+
+void binary_contracts() {
+  for (Dtype dtype : trained_types) {
+    for (kernels::Binary* row : arithmetic) {
+      try_binary_everywhere(*row, dtype, dtype, false);
+      Values other = special(60);
+      std::rotate(other.begin(), other.begin() + 7, other.end());
+      try_binary(*row, {60}, dtype, dtype, special(60), other, Layout::dense, Layout::dense, Layout::dense);
+    }
+    for (kernels::Binary* row : comparisons) {
+      try_binary_everywhere(*row, dtype, Dtype::boolean, true);
+      Values other = special(60);
+      std::rotate(other.begin(), other.begin() + 7, other.end());
+      for (const Values& right : {special(60), other})
+        try_binary(*row, {60}, dtype, Dtype::boolean, special(60), right, Layout::dense, Layout::dense, Layout::dense);
+    }
+  }
+  for (kernels::Binary* row : comparisons)
+    for (Dtype dtype : {Dtype::i32, Dtype::i64, Dtype::u8}) {
+      const Values left = whole(70, 0, 4, 1), right = whole(70, 0, 4, 2);
+      try_binary(*row, {70}, dtype, Dtype::boolean, left, right, Layout::dense, Layout::strided, Layout::dense);
+    }
+  Trial trial(kernels::equal, "neighbours below 2^53");
+  trial.accuracy.exact = true;
+  const double big = 9007199254740991.0;
+  const Handle a = trial.input({3}, Dtype::i64, {big, big, -big}),
+               b = trial.input({3}, Dtype::i64, {big - 1, big, 1 - big});
+  const Handle y = trial.output({3}, Dtype::boolean);
+  trial.run([&](const Call& c) { kernels::equal(c.device, c(y), c(a), c(b)); });
+}
+const Contract binary_here{
+    {&kernels::add, &kernels::subtract, &kernels::multiply, &kernels::divide, &kernels::equal, &kernels::not_equal,
+     &kernels::less, &kernels::less_equal, &kernels::greater, &kernels::greater_equal},
+    binary_contracts};
+
+}  // namespace
+
+TEST_CASE("contracts of the elementwise rows", "[kernel_contract]") { check_contracts(); }
