@@ -59,6 +59,9 @@ class Trial {
   /// for both thread counts, inputs and surrounding memory untouched. `reports`: a bad index must be reported.
   void run(const std::function<void(const Call&)>& call, bool reports = false);
 
+  /// Runs `call` once on the reference alone, with f64 copies of the operands.
+  void run_reference(const std::function<void(const Call&)>& call) const { evaluate(call, 0, 0); }
+
  private:
   enum class Role { input, output, both };
   struct Operand {

@@ -1,0 +1,115 @@
+// Contracts of attention.
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "cinta/backends/kernels/attention.h"
+#include "contract/contract.h"
+#include "contract/dropout.h"
+
+using namespace cinta;
+using namespace cinta::contract;
+
+namespace {
+
+struct Heads {
+  int64_t samples, heads, queries, keys, size;
+  bool causal = false, ragged = false;  ///< ragged: every sample has a length of its own, the first one 0
+  float p = 0;
+  Layout layout = Layout::dense;
+};
+
+std::string label(const Heads& h, Dtype dtype) {
+  return join(dtype, Shape{h.samples, h.heads, h.queries, h.keys, h.size}, h.causal ? " causal" : "",
+              h.ragged ? " ragged" : "", " p ", h.p, " layout ", int(h.layout));
+}
+
+Shape query_shape(const Heads& h) { return {h.samples, h.heads, h.queries, h.size}; }
+Shape key_shape(const Heads& h) { return {h.samples, h.heads, h.keys, h.size}; }
+
+/// The operands that both directions read.
+struct Operands {
+  Operands(Trial& trial, const Heads& h, Dtype dtype) : heads(h), dropout(trial, h.p) {
+    const int64_t longest = std::max(h.queries, h.keys);
+    q = trial.input(query_shape(h), dtype, uniform(query_shape(h), -1.5, 1.5), h.layout);
+    k = trial.input(key_shape(h), dtype, uniform(key_shape(h), -1.5, 1.5, 2), h.layout);
+    v = trial.input(key_shape(h), dtype, uniform(key_shape(h), -1.5, 1.5, 3), h.layout);
+    Values ends;
+    for (int64_t b = 0; b < h.samples; ++b) ends.push_back(static_cast<double>(b * longest / h.samples));
+    if (h.ragged) lengths = trial.input({h.samples}, Dtype::i32, ends);
+    // The probabilities may be stored in the type of q on their way to the product with v.
+    trial.accuracy.computed_in = dtype;
+    trial.accuracy.length = std::max(h.keys, h.size);
+  }
+  kernels::Attention options(const Call& c) const {
+    return {1 / std::sqrt(static_cast<float>(heads.size)), heads.causal, c(lengths), dropout(c)};
+  }
+  Heads heads;
+  DropoutSite dropout;
+  Handle q, k, v, lengths;
+};
+
+void try_attention(const Heads& h, Dtype dtype) {
+  Trial trial(kernels::attention, label(h, dtype));
+  const Operands in(trial, h, dtype);
+  const Handle o = trial.output(query_shape(h), dtype, h.layout);
+  const Handle lse = trial.output({h.samples, h.heads, h.queries}, Dtype::f32);
+  trial.run(
+      [&](const Call& c) { kernels::attention(c.device, c(o), c(lse), c(in.q), c(in.k), c(in.v), in.options(c)); });
+}
+
+/// Outputs of the reference for the same inputs, which the backward reads.
+void forward(const Heads& h, Dtype dtype, Values& o, Values& lse) {
+  const Shape lse_shape{h.samples, h.heads, h.queries};
+  o.resize(static_cast<size_t>(query_shape(h).numel()));
+  lse.resize(static_cast<size_t>(lse_shape.numel()));
+  const auto view = [](Values& values, const Shape& shape) {
+    return View{values.data(), shape, contiguous_strides(shape), Dtype::f64, true};
+  };
+  Trial trial(kernels::attention);
+  const Operands in(trial, h, dtype);
+  trial.run_reference([&](const Call& c) {
+    kernels::attention(reference, view(o, query_shape(h)), view(lse, lse_shape), c(in.q), c(in.k), c(in.v),
+                       in.options(c));
+  });
+}
+
+void try_attention_backward(const Heads& h, Dtype dtype) {
+  Values o_values, lse_values;
+  forward(h, dtype, o_values, lse_values);
+  Trial trial(kernels::attention_backward, label(h, dtype));
+  const Operands in(trial, h, dtype);
+  const Handle grad_o = trial.input(query_shape(h), dtype, uniform(query_shape(h), -1, 1, 4), h.layout);
+  const Handle o = trial.input(query_shape(h), dtype, o_values, h.layout);
+  const Handle lse = trial.input({h.samples, h.heads, h.queries}, Dtype::f32, lse_values);
+  const Handle dq = trial.output(query_shape(h), dtype, h.layout);
+  const Handle dk = trial.output(key_shape(h), dtype, h.layout), dv = trial.output(key_shape(h), dtype, h.layout);
+  trial.run([&](const Call& c) {
+    kernels::attention_backward(c.device, c(dq), c(dk), c(dv), c(grad_o), c(in.q), c(in.k), c(in.v), c(o), c(lse),
+                                in.options(c));
+  });
+}
+
+void attention_contract() {
+  std::vector<Heads> cases = {{1, 1, 1, 1, 1},  {0, 2, 3, 3, 8},   {2, 3, 5, 5, 7},    {1, 2, 17, 17, 16},
+                              {1, 1, 3, 63, 8}, {1, 1, 63, 3, 32}, {2, 1, 65, 65, 17}, {1, 1, 130, 257, 8}};
+  std::vector<Heads> all;
+  for (Heads h : cases)
+    for (bool ragged : {false, true})
+      for (bool causal : {false, true})
+        for (float p : {0.0f, 0.3f}) {
+          h.ragged = ragged, h.causal = causal && h.queries == h.keys, h.p = p;
+          if (!causal || h.causal) all.push_back(h);
+        }
+  for (Layout layout : {Layout::shifted, Layout::padded}) all.push_back({2, 3, 9, 9, 16, false, true, 0.2f, layout});
+  for (const Heads& h : all)
+    for (Dtype dtype : trained_types) {
+      try_attention(h, dtype);
+      try_attention_backward(h, dtype);
+    }
+}
+
+const Contract attention_here{{&kernels::attention, &kernels::attention_backward}, attention_contract};
+
+}  // namespace
+
+TEST_CASE("contracts of attention", "[kernel_contract]") { check_contracts(); }

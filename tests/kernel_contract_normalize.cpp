@@ -1,0 +1,194 @@
+// Contracts of the norms and of dropout.
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "cinta/backends/kernels/normalize.h"
+#include "contract/contract.h"
+#include "contract/dropout.h"
+
+using namespace cinta;
+using namespace cinta::contract;
+
+namespace {
+
+const Shape shapes[] = {{0, 3}, {1, 1}, {3, 1}, {5, 7}, {7, 17}, {3, 63}, {3, 257}, {2, 1000}, {130, 32}};
+constexpr float eps = 1e-5f;
+
+/// Rows with a mean far larger than their deviation: E[x^2] - E[x]^2 would lose everything.
+Values offset_rows(const Shape& shape) { return uniform(shape, 40, 41, 2); }
+
+struct Statistics {
+  Values mean, rstd;
+};
+Statistics statistics(const Values& x, const Shape& shape, bool around_zero = false) {
+  Statistics out;
+  for (int64_t r = 0; r < shape[0]; ++r) {
+    double mean = 0, squares = 0;
+    for (int64_t j = 0; j < shape[1] && !around_zero; ++j) mean += x[r * shape[1] + j] / static_cast<double>(shape[1]);
+    for (int64_t j = 0; j < shape[1]; ++j) squares += std::pow(x[r * shape[1] + j] - mean, 2);
+    out.mean.push_back(mean);
+    out.rstd.push_back(1 / std::sqrt(squares / static_cast<double>(shape[1]) + eps));
+  }
+  return out;
+}
+
+/// A parameter of the last dimension, or an absent one.
+Handle parameter(Trial& trial, bool present, const Shape& shape, Dtype dtype, uint64_t seed) {
+  return present ? trial.input({shape[1]}, dtype, uniform(shape[1], -2, 2, seed)) : Handle{};
+}
+/// The gradient of one: f32, beside what is there already when beta is not 0.
+Handle gradient(Trial& trial, bool present, const Shape& shape, float beta) {
+  if (!present) return {};
+  return beta == 0 ? trial.output({shape[1]}, Dtype::f32)
+                   : trial.both({shape[1]}, Dtype::f32, uniform(shape[1], -2, 2, 8));
+}
+
+void try_layer_norm(const Shape& shape, Dtype dtype, Layout layout, const Values& values, bool gain_there,
+                    bool bias_there) {
+  Trial trial(kernels::layer_norm, join(dtype, shape, gain_there ? " gain" : "", bias_there ? " bias" : ""));
+  trial.accuracy.length = shape[1];
+  const Handle x = trial.input(shape, dtype, values, layout), y = trial.output(shape, dtype, layout);
+  const Handle mean = trial.output({shape[0]}, Dtype::f32), rstd = trial.output({shape[0]}, Dtype::f32);
+  const Handle gain = parameter(trial, gain_there, shape, dtype, 3),
+               bias = parameter(trial, bias_there, shape, dtype, 4);
+  trial.run([&](const Call& c) { kernels::layer_norm(c.device, c(y), c(mean), c(rstd), c(x), c(gain), c(bias), eps); });
+}
+
+void try_layer_norm_backward(const Shape& shape, Dtype dtype, Layout layout, bool all, float beta) {
+  Trial trial(kernels::layer_norm_backward, join(dtype, shape, all ? "" : " few operands", " beta ", beta));
+  trial.accuracy.length = std::max(shape[0], shape[1]);
+  const Values values = uniform(shape, -3, 5);
+  const Statistics found = statistics(values, shape);
+  const Handle x = trial.input(shape, dtype, values, layout),
+               dy = trial.input(shape, dtype, uniform(shape, -2, 2, 7), layout);
+  const Handle mean = trial.input({shape[0]}, Dtype::f32, found.mean),
+               rstd = trial.input({shape[0]}, Dtype::f32, found.rstd);
+  const Handle gain = parameter(trial, all, shape, dtype, 3);
+  const Handle dgain = gradient(trial, all, shape, beta), dbias = gradient(trial, true, shape, beta);
+  const Handle dx = all || beta == 0 ? trial.output(shape, dtype, layout) : Handle{};
+  trial.run([&](const Call& c) {
+    kernels::layer_norm_backward(c.device, c(dx), c(dgain), c(dbias), c(dy), c(x), c(mean), c(rstd), c(gain), beta,
+                                 beta);
+  });
+}
+
+void layer_norm_contract() {
+  for (Dtype dtype : trained_types)
+    for (const Shape& shape : shapes)
+      for (Layout layout : contiguous_layouts) {
+        for (bool gain : {false, true})
+          for (bool bias : {false, true}) try_layer_norm(shape, dtype, layout, uniform(shape, -3, 5), gain, bias);
+        try_layer_norm(shape, dtype, layout, offset_rows(shape), true, true);
+        for (bool all : {false, true})
+          for (float beta : {0.0f, 1.0f}) try_layer_norm_backward(shape, dtype, layout, all, beta);
+      }
+  Values with_nan = uniform(99, -3, 3);
+  with_nan[40] = NAN;
+  try_layer_norm({3, 33}, Dtype::f32, Layout::dense, with_nan, true, true);
+}
+
+void try_rms_norm(const Shape& shape, Dtype dtype, Layout layout, bool gain_there) {
+  Trial trial(kernels::rms_norm, join(dtype, shape, gain_there ? " gain" : ""));
+  trial.accuracy.length = shape[1];
+  const Handle x = trial.input(shape, dtype, uniform(shape, -3, 5), layout), y = trial.output(shape, dtype, layout);
+  const Handle rstd = trial.output({shape[0]}, Dtype::f32), gain = parameter(trial, gain_there, shape, dtype, 3);
+  trial.run([&](const Call& c) { kernels::rms_norm(c.device, c(y), c(rstd), c(x), c(gain), eps); });
+}
+
+void try_rms_norm_backward(const Shape& shape, Dtype dtype, Layout layout, bool all, float beta) {
+  Trial trial(kernels::rms_norm_backward, join(dtype, shape, all ? "" : " few operands", " beta ", beta));
+  trial.accuracy.length = std::max(shape[0], shape[1]);
+  const Values values = uniform(shape, -3, 5);
+  const Handle x = trial.input(shape, dtype, values, layout),
+               dy = trial.input(shape, dtype, uniform(shape, -2, 2, 7), layout);
+  const Handle rstd = trial.input({shape[0]}, Dtype::f32, statistics(values, shape, true).rstd);
+  const Handle gain = parameter(trial, all, shape, dtype, 3), dgain = gradient(trial, all, shape, beta);
+  const Handle dx = trial.output(shape, dtype, layout);
+  trial.run([&](const Call& c) {
+    kernels::rms_norm_backward(c.device, c(dx), c(dgain), c(dy), c(x), c(rstd), c(gain), beta);
+  });
+}
+
+void rms_norm_contract() {
+  for (Dtype dtype : trained_types)
+    for (const Shape& shape : shapes)
+      for (Layout layout : contiguous_layouts)
+        for (bool all : {false, true}) {
+          try_rms_norm(shape, dtype, layout, all);
+          for (float beta : {0.0f, 1.0f}) try_rms_norm_backward(shape, dtype, layout, all, beta);
+        }
+}
+
+void try_residual_norm(const Shape& shape, Dtype dtype, float p, bool x_bias_there) {
+  Trial trial(kernels::residual_norm, join(dtype, shape, " p ", p, x_bias_there ? " x_bias" : ""));
+  trial.accuracy.length = shape[1];
+  trial.accuracy.computed_in = dtype;  // `sum` is stored, and the norm may be that of the stored one
+  const Handle x = trial.input(shape, dtype, uniform(shape, -3, 3)),
+               x_bias = parameter(trial, x_bias_there, shape, dtype, 5);
+  const Handle residual = trial.input(shape, dtype, uniform(shape, -2, 3, 6));
+  const Handle gain = parameter(trial, true, shape, dtype, 3), bias = parameter(trial, true, shape, dtype, 4);
+  const Handle y = trial.output(shape, dtype), sum = trial.output(shape, dtype);
+  const Handle mean = trial.output({shape[0]}, Dtype::f32), rstd = trial.output({shape[0]}, Dtype::f32);
+  const DropoutSite dropout(trial, p);
+  trial.run([&](const Call& c) {
+    kernels::residual_norm(c.device, c(y), c(sum), c(mean), c(rstd), c(x), c(x_bias), c(residual), c(gain), c(bias),
+                           eps, dropout(c));
+  });
+}
+
+void try_residual_norm_backward(const Shape& shape, Dtype dtype, float p, bool x_bias_there, bool dx_there,
+                                float beta) {
+  Trial trial(kernels::residual_norm_backward, join(dtype, shape, " p ", p, dx_there ? "" : " no dx", " beta ", beta));
+  trial.accuracy.length = std::max(shape[0], shape[1]);
+  const Values values = uniform(shape, -3, 5);
+  const Statistics found = statistics(values, shape);
+  const Handle sum = trial.input(shape, dtype, values), dy = trial.input(shape, dtype, uniform(shape, -2, 2, 7));
+  const Handle mean = trial.input({shape[0]}, Dtype::f32, found.mean),
+               rstd = trial.input({shape[0]}, Dtype::f32, found.rstd);
+  const Handle gain = parameter(trial, true, shape, dtype, 3);
+  const Handle dx = dx_there ? trial.output(shape, dtype) : Handle{}, dresidual = trial.output(shape, dtype);
+  const Handle dx_bias = gradient(trial, x_bias_there, shape, beta);
+  const Handle dgain = gradient(trial, true, shape, beta), dbias = gradient(trial, true, shape, beta);
+  const DropoutSite dropout(trial, p);
+  trial.run([&](const Call& c) {
+    kernels::residual_norm_backward(c.device, c(dx), c(dresidual), c(dx_bias), c(dgain), c(dbias), c(dy), c(sum),
+                                    c(mean), c(rstd), c(gain), dropout(c), beta, beta, beta);
+  });
+}
+
+void residual_norm_contract() {
+  for (Dtype dtype : trained_types)
+    for (const Shape& shape : shapes)
+      for (float p : {0.0f, 0.1f, 0.7f})
+        for (bool x_bias : {false, true}) {
+          try_residual_norm(shape, dtype, p, x_bias);
+          for (float beta : {0.0f, 1.0f}) try_residual_norm_backward(shape, dtype, p, x_bias, true, beta);
+          if (p == 0) try_residual_norm_backward(shape, dtype, p, x_bias, false, 0);
+        }
+}
+
+void dropout_contract() {
+  for (Dtype dtype : trained_types)
+    for (const Shape& shape : {Shape{0}, Shape{1}, Shape{3}, Shape{1000}, Shape{3, 7}, Shape{5, 63}, Shape{2, 3, 257}})
+      for (float p : {0.0f, 0.1f, 0.5f, 0.999f})
+        for (Layout layout : {Layout::dense, Layout::shifted, Layout::padded})
+          for (bool in_place : {false, true}) {
+            Trial trial(kernels::dropout,
+                        join(dtype, shape, " p ", p, " layout ", int(layout), in_place ? " in place" : ""));
+            const Values values = uniform(shape, 1, 3);
+            const Handle x =
+                in_place ? trial.both(shape, dtype, values, layout) : trial.input(shape, dtype, values, layout);
+            const Handle y = in_place ? x : trial.output(shape, dtype, layout);
+            const DropoutSite site(trial, p);
+            trial.run([&](const Call& c) { kernels::dropout(c.device, c(y), c(x), site(c)); });
+          }
+}
+
+const Contract layer_norm_here{{&kernels::layer_norm, &kernels::layer_norm_backward}, layer_norm_contract};
+const Contract rms_norm_here{{&kernels::rms_norm, &kernels::rms_norm_backward}, rms_norm_contract};
+const Contract residual_norm_here{{&kernels::residual_norm, &kernels::residual_norm_backward}, residual_norm_contract};
+const Contract dropout_here{{&kernels::dropout}, dropout_contract};
+
+}  // namespace
+
+TEST_CASE("contracts of the norms and of dropout", "[kernel_contract]") { check_contracts(); }
