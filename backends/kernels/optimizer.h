@@ -17,14 +17,14 @@ struct Segments {
 enum SweepScalar { sweep_rate = 0, sweep_gradient_factor = 1, sweep_correction1 = 2, sweep_correction2 = 3 };
 
 struct AdamW {
-  float beta1 = 0.9f, beta2 = 0.999f, eps = 1e-8f;
+  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;  ///< doubles, because 1 - beta2 in f32 is wrong in its fifth digit
 };
 /// One sweep of AdamW (Loshchilov, Hutter 2019): g = factor * gradient; w -= rate*decay*w; m, v updated;
 /// w -= rate * (m / correction1) / (sqrt(v / correction2) + eps). All f32 (or all f64).
 inline constinit Kernel<void(View w, View m, View v, View gradient, Segments, View scalars, AdamW)> adamw{"adamw"};
 
 struct Sgd {
-  float momentum = 0;
+  double momentum = 0;
   bool nesterov = false;
 };
 /// g = factor * gradient + decay*w; buffer = momentum*buffer + g (buffer is absent without momentum);
