@@ -21,6 +21,13 @@ foreach(source IN LISTS plugin_sources)
   add_dependencies(cinta_tests plugin_${name})
 endforeach()
 
+# Fuzz targets need clang to run; compiling them here keeps them from rotting.
+file(GLOB fuzz_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/fuzz/*.cpp)
+if(fuzz_sources)
+  add_library(cinta_fuzz OBJECT ${fuzz_sources})
+  target_link_libraries(cinta_fuzz PRIVATE cinta_flags)
+endif()
+
 foreach(source IN LISTS test_sources)
   cmake_path(GET source STEM name)
   add_test(NAME ${name} COMMAND cinta_tests --filenames-as-tags "[#${name}]" WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})

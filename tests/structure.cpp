@@ -1,4 +1,132 @@
-// Laws of the source tree: floors, file length, include cycles, rows with their columns.
+// Laws of the source tree: includes point down and run in no circle, files are short and say what they are, public
+// headers stay light and are all reached from <cinta/cinta.h>, nothing points at the machine it was written on.
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <set>
 
-TEST_CASE("tree", "[structure]") {}
+#include "source_tree.h"
+
+using namespace cinta::testing;
+
+namespace {
+
+const std::map<std::string, int> floors = {
+    {"core", 0}, {"backends", 1}, {"autograd", 2}, {"ops", 3},   {"optim", 4}, {"distributed", 5}, {"models", 6},
+    {"data", 6}, {"train", 7},    {"include", 8},  {"tools", 9}, {"tests", 9}, {"benchmarks", 9},  {"examples", 9}};
+
+/// The backends that implement the rows; what is in them is seen by themselves alone.
+std::string implementation_of(const std::string& path) {
+  if (!path.starts_with("backends/")) return "";
+  const auto slash = path.find('/', 9);
+  const std::string name = slash == path.npos ? "" : path.substr(9, slash - 9);
+  return name == "kernels" ? "" : name;
+}
+
+/// Every file of this tree that `path` pulls in, itself among them.
+void reach(const std::string& path, std::set<std::string>& reached) {
+  const auto& tree = source_tree();
+  if (!tree.contains(path) || !reached.insert(path).second) return;
+  for (const auto& include : tree.at(path).own_includes) reach(include, reached);
+}
+
+/// Depth-first walk over includes; a file met again while it is still open closes a circle.
+void find_cycle(const std::string& path, std::vector<std::string>& open, std::set<std::string>& done) {
+  if (done.contains(path) || !source_tree().contains(path)) return;
+  if (const auto start = std::find(open.begin(), open.end(), path); start != open.end()) {
+    std::string circle;
+    for (auto file = start; file != open.end(); ++file) circle += *file + " -> ";
+    FAIL_CHECK("includes run in a circle: " << circle << path);
+    return;
+  }
+  open.push_back(path);
+  for (const auto& include : source_tree().at(path).own_includes) find_cycle(include, open, done);
+  open.pop_back();
+  done.insert(path);
+}
+
+}  // namespace
+
+TEST_CASE("an include points down the floors, and to a file that exists", "[structure]") {
+  for (const auto& [path, file] : source_tree()) {
+    if (!is_cpp(path) || path.starts_with("tests/package/")) continue;
+    const std::string folder = folder_of(path);
+    INFO(path);
+    REQUIRE(floors.contains(folder));
+    for (const auto& include : file.own_includes) {
+      INFO("includes " << include);
+      CHECK(source_tree().contains(include));
+      const std::string other = folder_of(include);
+      REQUIRE(floors.contains(other));
+      if (other != folder) CHECK(floors.at(other) < floors.at(folder));
+      if (const auto implementation = implementation_of(include); !implementation.empty()) {
+        CHECK(implementation_of(path) == implementation);
+      }
+    }
+    for (const auto& include : file.other_includes) {
+      INFO("includes " << include);
+      CHECK(include.starts_with("<"));
+    }
+  }
+}
+
+TEST_CASE("includes run in no circle", "[structure]") {
+  std::set<std::string> done;
+  for (const auto& [path, file] : source_tree()) {
+    std::vector<std::string> open;
+    find_cycle(path, open, done);
+  }
+}
+
+TEST_CASE("files are short", "[structure]") {
+  std::vector<size_t> lengths;
+  for (const auto& [path, file] : source_tree()) {
+    if (!is_cpp(path)) continue;
+    INFO(path << " has " << file.lines.size() << " lines");
+    CHECK(file.lines.size() <= 400);
+    lengths.push_back(file.lines.size());
+  }
+  std::sort(lengths.begin(), lengths.end());
+  const size_t median = lengths[lengths.size() / 2];
+  WARN(lengths.size() << " C++ files, " << median << " lines in the median, " << lengths.back() << " at most");
+  CHECK(median <= 120);
+}
+
+TEST_CASE("a file opens by saying what it is", "[structure]") {
+  for (const auto& [path, file] : source_tree()) {
+    if (!is_cpp(path)) continue;
+    INFO(path);
+    REQUIRE_FALSE(file.lines.empty());
+    CHECK(file.lines[0].starts_with("// "));
+    if (is_header(path)) CHECK(std::count(file.lines.begin(), file.lines.end(), "#pragma once") <= 1);
+  }
+}
+
+TEST_CASE("public headers pull in the standard library alone", "[structure]") {
+  std::set<std::string> reached;
+  reach("include/cinta/cinta.h", reached);
+  if (reached.empty()) {
+    WARN("there is no include/cinta/cinta.h");
+    return;
+  }
+  for (const auto& path : reached) {
+    CHECK(implementation_of(path).empty());
+    for (const auto& include : source_tree().at(path).other_includes) {
+      INFO(path << " includes " << include);
+      CHECK(include.find_first_of("/.") == include.npos);  // <vector>, not <fmt/format.h> or <zlib.h>
+      CHECK(include != "<iostream>");
+      CHECK(include != "<regex>");
+    }
+  }
+}
+
+TEST_CASE("no file points at the machine it was written on", "[structure]") {
+  const std::string forbidden[] = {std::string("/work") + "/", std::string("/home") + "/", std::string("/root") + "/"};
+  for (const auto& [path, file] : source_tree()) {
+    for (size_t line = 0; line < file.lines.size(); ++line) {
+      for (const auto& word : forbidden) {
+        INFO(path << ":" << line + 1 << " " << word);
+        CHECK(file.lines[line].find(word) == std::string::npos);
+      }
+    }
+  }
+}
