@@ -1,0 +1,116 @@
+// The step around a sweep, and state by name.
+#include "cinta/optim/optimizer.h"
+
+#include <cmath>
+#include <map>
+
+#include "cinta/core/context.h"
+
+namespace cinta::optim {
+namespace {
+
+/// Calls f(group) for every trained group, in the order of the units.
+template <class Units, class F>
+void each_trained(Units& units, F f) {
+  for (auto& unit : units)
+    for (auto& group : unit.groups())
+      if (group.trained) f(group);
+}
+
+}  // namespace
+
+Optimizer::Optimizer(std::vector<Parameter> parameters, Rule rule, Where where) : rule_(std::move(rule)) {
+  require(std::isfinite(rule_.rate) && rule_.rate >= 0, rule_.name, where,
+          "the rate is finite and not negative: ", rule_.rate);
+  require(std::isfinite(rule_.weight_decay) && rule_.weight_decay >= 0, rule_.name, where,
+          "the weight decay is finite and not negative: ", rule_.weight_decay);
+  units_ = make_units(std::move(parameters), where);
+  const Device device = units_.front().groups().front().weights.device();
+  for (Unit& unit : units_) unit.add_state(rule_.states.size());
+  CategoryScope scope(Category::optimizer);
+  each_trained(units_, [&](const Group& group) { tables_.push_back(make_table(group)); });
+  scalars_ = empty({4}, Dtype::f32, device);
+  norm_.emplace(static_cast<int64_t>(tables_.size()), device);
+}
+
+Optimizer::SegmentTable Optimizer::make_table(const Group& group) const {
+  std::vector<int64_t> ends;
+  std::vector<float> rate_factors, decays;
+  for (size_t i = 0; i < group.ranges.size(); ++i) {
+    const Parameter& parameter = group.ranges[i].parameter;
+    ends.push_back(i + 1 < group.ranges.size() ? group.ranges[i + 1].begin : group.length());
+    rate_factors.push_back(parameter.rate_factor);
+    decays.push_back(parameter.decay ? static_cast<float>(rule_.weight_decay) : 0.0f);
+  }
+  const Shape shape{static_cast<int64_t>(ends.size())};
+  const Device device = group.weights.device();
+  return {from_values(ends, shape, device), from_values(rate_factors, shape, device),
+          from_values(decays, shape, device)};
+}
+
+Tensor Optimizer::step(const StepOptions& options, Where where) {
+  const double rate = rule_.rate * options.rate_factor, max_norm = options.max_norm.value_or(0);
+  require(std::isfinite(rate) && rate >= 0, rule_.name, where, "the rate of step ", steps_,
+          " is finite and not negative: ", rule_.rate, " * ", options.rate_factor);
+  require(max_norm >= 0, rule_.name, where, "the largest norm is not negative: ", max_norm);
+  for (Unit& unit : units_) unit.collect_gradients(where);
+  ++steps_;
+  const auto [correction1, correction2] = corrections(steps_);
+  const std::vector<float> numbers{static_cast<float>(rate), 1.0f, static_cast<float>(correction1),
+                                   static_cast<float>(correction2)};
+  copy_bytes(scalars_, from_values(numbers, scalars_.shape()));
+  Tensor norm;
+  if (options.max_norm) norm = norm_->measure(units_, scalars_, static_cast<float>(max_norm));
+  auto table = tables_.begin();
+  each_trained(units_, [&](const Group& group) {
+    sweep(group, {table->ends, table->rate_factors, table->decays}, scalars_);
+    ++table;
+  });
+  for (Unit& unit : units_) unit.mark_written(rule_.name);
+  return norm;
+}
+
+void Optimizer::zero_gradients() {
+  for (Unit& unit : units_) unit.zero_gradients();
+}
+
+std::vector<NamedTensor> Optimizer::slices() const {
+  std::vector<NamedTensor> out;
+  each_trained(units_, [&](const Group& group) {
+    for (const Range& range : group.ranges)
+      for (size_t i = 0; i < rule_.states.size(); ++i)
+        out.emplace_back(range.parameter.name + '.' + rule_.states[i], Group::slice(group.state[i], range));
+  });
+  return out;
+}
+
+std::vector<NamedTensor> Optimizer::state() const {
+  std::vector<NamedTensor> out = slices();
+  out.emplace_back("step", from_values(std::vector<int64_t>{steps_}, {}));
+  return out;
+}
+
+void Optimizer::load_state(const std::vector<NamedTensor>& state, Where where) {
+  std::map<std::string, Tensor> given;
+  for (const auto& [name, tensor] : state)
+    require(tensor && given.emplace(name, tensor).second, rule_.name, where, "state is a tensor, given once: ", name);
+  const auto find = [&](const std::string& name, const Shape& shape, Dtype dtype) {
+    const auto found = given.find(name);
+    require(found != given.end(), rule_.name, where, "state is missing: ", name);
+    const Tensor tensor = found->second;
+    require<ShapeError>(tensor.shape() == shape && tensor.contiguous(), rule_.name, where, "state ", name,
+                        " is contiguous, of shape ", shape, ": ", tensor);
+    require<DtypeError>(tensor.dtype() == dtype, rule_.name, where, "state ", name, " is ", dtype, ": ", tensor);
+    given.erase(found);
+    return tensor;
+  };
+  std::vector<std::pair<Tensor, Tensor>> copies;
+  for (const auto& [name, live] : slices()) copies.emplace_back(live, find(name, live.shape(), live.dtype()));
+  const int64_t steps = to_vector<int64_t>(find("step", {}, Dtype::i64))[0];
+  require(steps >= 0, rule_.name, where, "steps are not negative: ", steps);
+  require(given.empty(), rule_.name, where, "unknown state: ", given.empty() ? "" : given.begin()->first.c_str());
+  for (const auto& [live, saved] : copies) copy_bytes(live, saved, where);
+  steps_ = steps;
+}
+
+}  // namespace cinta::optim

@@ -1,0 +1,73 @@
+// Optimizer: what all update rules share: units, the numbers of a step, clipping, state by name. A rule itself is one
+// sweep over a flat group (adamw.h, sgd.h).
+#pragma once
+#include <optional>
+#include <utility>
+
+#include "cinta/backends/kernels/optimizer.h"
+#include "cinta/optim/clip.h"
+
+namespace cinta::optim {
+
+using NamedTensor = std::pair<std::string, Tensor>;
+
+struct StepOptions {
+  double rate_factor = 1;               ///< what the schedule says for this step
+  std::optional<double> max_norm = {};  ///< clip the global gradient norm to it; 0: measure only; none: not even that
+};
+
+/// The set of trained parameters is fixed when the optimizer is made: freezing or unfreezing one asks for a new one.
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+
+  /// Updates every trained parameter from its gradient; one that has no gradient counts as having gradient zero.
+  /// Returns the gradient norm before clipping, f32[1], valid until the next step, or no tensor when it was not asked
+  /// for. With a norm that is not finite the step is skipped: no weight and no state changes, but the step counts
+  /// (schedule and bias corrections go on), so that the host need not know. Gradients are left as they are.
+  Tensor step(const StepOptions& options = {}, Where where = Where::current());
+  /// Forgets all gradients. Call it once per step, before the first backward.
+  void zero_gradients();
+  /// Steps taken, skipped ones among them; the next step uses schedule(steps()).
+  int64_t steps() const { return steps_; }
+  /// The base rate, which a step's rate factor and a parameter's own multiply.
+  double rate() const { return rule_.rate; }
+  const std::vector<Unit>& units() const { return units_; }
+
+  /// All that a resumed run needs beside the weights: "step" (i64, no dimensions) and "<parameter>.<state>" in the
+  /// parameter's shape, as slices of the live buffers.
+  std::vector<NamedTensor> state() const;
+  /// Takes state() of an optimizer of the same kind back, from any device. Throws ValueError naming a tensor that is
+  /// missing, unknown or given twice, ShapeError or DtypeError for one of another form; nothing has changed then.
+  void load_state(const std::vector<NamedTensor>& state, Where where = Where::current());
+
+ protected:
+  struct Rule {
+    const char* name;
+    double rate, weight_decay;
+    std::vector<std::string> states;  ///< names of what is kept for each weight, as PyTorch's state_dict calls them
+  };
+  Optimizer(std::vector<Parameter> parameters, Rule rule, Where where);
+  /// Updates one trained group, with the numbers in `scalars` (kernels::SweepScalar).
+  virtual void sweep(const Group& group, const kernels::Segments& segments, View scalars) = 0;
+  /// Bias corrections of step `step` (from 1).
+  virtual std::pair<double, double> corrections(int64_t) const { return {1, 1}; }
+
+ private:
+  struct SegmentTable {
+    Tensor ends, rate_factors, decays;
+  };
+  SegmentTable make_table(const Group& group) const;
+  std::vector<NamedTensor> slices() const;
+
+  Rule rule_;
+  std::vector<Unit> units_;
+  std::vector<SegmentTable> tables_;  // one for each trained group, in the order of the units
+  Tensor scalars_;
+  std::optional<GlobalNorm> norm_;
+  int64_t steps_ = 0;
+};
+
+}  // namespace cinta::optim

@@ -1,0 +1,29 @@
+// SGD over one fused row.
+#include "cinta/optim/sgd.h"
+
+namespace cinta::optim {
+namespace {
+
+const SgdOptions& checked(const SgdOptions& options, Where where) {
+  require(options.momentum >= 0 && options.momentum < 1, "sgd", where, "momentum is in [0, 1): ", options.momentum);
+  require(!options.nesterov || options.momentum > 0, "sgd", where, "nesterov needs momentum above 0");
+  return options;
+}
+
+std::vector<std::string> states(const SgdOptions& options) {
+  return options.momentum > 0 ? std::vector<std::string>{"momentum_buffer"} : std::vector<std::string>{};
+}
+
+}  // namespace
+
+Sgd::Sgd(std::vector<Parameter> parameters, const SgdOptions& options, Where where)
+    : Optimizer(std::move(parameters), {"sgd", checked(options, where).rate, options.weight_decay, states(options)},
+                where),
+      constants_{options.momentum, options.nesterov} {}
+
+void Sgd::sweep(const Group& group, const kernels::Segments& segments, View scalars) {
+  kernels::sgd(group.weights.device(), group.weights, group.state.empty() ? View{} : group.state[0].view(),
+               group.gradients, segments, scalars, constants_);
+}
+
+}  // namespace cinta::optim

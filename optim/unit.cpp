@@ -1,0 +1,153 @@
+// Checking, laying out and moving parameters into flat buffers.
+#include "cinta/optim/unit.h"
+
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "cinta/autograd/node.h"
+#include "cinta/backends/kernels/elementwise.h"
+#include "cinta/core/context.h"
+
+namespace cinta::optim {
+namespace {
+
+Tensor zeros(int64_t length, const Tensor& like, Category category) {
+  CategoryScope scope(category);
+  Tensor out = empty({length}, like.dtype(), like.device());
+  kernels::fill(out.device(), out, 0.0);
+  return out;
+}
+
+int64_t rounded_up(int64_t count) { return (count + alignment - 1) / alignment * alignment; }
+
+/// Gives the leaf of `range` its slice of the flat gradients; a gradient it has already is copied there.
+void adopt_gradient(const Range& range) {
+  autograd::Slot& slot = *range.parameter.tensor.slot;
+  if (slot.has_gradient) kernels::copy(range.gradient.device(), range.gradient, slot.gradient);
+  slot.gradient = range.gradient;
+}
+
+Group flatten(std::vector<Parameter> parameters) {
+  Group group;
+  const Tensor& first = parameters.front().tensor;
+  group.trained = autograd::tracked(first);
+  int64_t length = 0;
+  for (Parameter& parameter : parameters) {
+    group.ranges.push_back({std::move(parameter), length, {}});
+    length += rounded_up(group.ranges.back().parameter.tensor.numel());
+  }
+  const Tensor like = group.ranges.front().parameter.tensor;
+  group.weights = zeros(length, like, Category::weights);
+  if (group.trained) group.gradients = zeros(length, like, Category::gradients);
+  const int64_t width = size_of(like.dtype());
+  for (Range& range : group.ranges) {
+    const Tensor& tensor = range.parameter.tensor;
+    copy_bytes(Group::slice(group.weights, range), tensor);
+    tensor.storage()->rebind(group.weights.storage(), range.begin * width);
+    if (!group.trained) continue;
+    auto part = std::make_shared<Storage>(group.gradients.storage(), range.begin * width, tensor.bytes());
+    range.gradient = Tensor(std::move(part), tensor.shape(), tensor.strides(), 0, tensor.dtype());
+    adopt_gradient(range);
+  }
+  return group;
+}
+
+void check(const Parameter& parameter, Device device, Where where) {
+  const Tensor& tensor = parameter.tensor;
+  require(static_cast<bool>(tensor), "optim", where, "parameter ", parameter.name, " has a tensor");
+  require(!tensor.slot || tensor.slot->leaf, "optim", where,
+          "a parameter is a leaf, not the result of an op: ", parameter.name, " ", tensor);
+  require<DtypeError>(!tensor.slot || tensor.dtype() == Dtype::f32 || tensor.dtype() == Dtype::f64, "optim", where,
+                      "a trained parameter is f32 or f64: ", parameter.name, " ", tensor);
+  require<DeviceError>(tensor.device() == device, "optim", where, "all parameters are on ", device, ": ",
+                       parameter.name, " ", tensor);
+  require(tensor.contiguous() && tensor.offset() == 0 && tensor.bytes() == tensor.storage()->bytes(), "optim", where,
+          "a parameter is contiguous and has its storage to itself: ", parameter.name, " ", tensor, " in a storage of ",
+          tensor.storage()->bytes(), " bytes");
+  require(std::isfinite(parameter.rate_factor) && parameter.rate_factor >= 0, "optim", where,
+          "a rate factor is finite and not negative: ", parameter.name, " ", parameter.rate_factor);
+}
+
+}  // namespace
+
+Tensor Group::slice(const Tensor& flat, const Range& range) {
+  const Shape& shape = range.parameter.tensor.shape();
+  return flat.with_layout(shape, contiguous_strides(shape), range.begin);
+}
+
+Unit::Unit(std::vector<Parameter> parameters) {
+  std::map<std::pair<Dtype, bool>, std::vector<Parameter>> kinds;
+  for (Parameter& parameter : parameters) {
+    const std::pair kind{parameter.tensor.dtype(), autograd::tracked(parameter.tensor)};
+    kinds[kind].push_back(std::move(parameter));
+  }
+  for (auto& [kind, members] : kinds) groups_.push_back(flatten(std::move(members)));
+}
+
+void Unit::collect_gradients(Where where) {
+  for (Group& group : groups_) {
+    if (!group.trained) continue;
+    const auto* base = static_cast<const char*>(group.weights.view().data);
+    for (const Range& range : group.ranges) {
+      const Tensor& tensor = range.parameter.tensor;
+      require(tensor.view().data == base + range.begin * size_of(tensor.dtype()), "optim", where, "parameter ",
+              range.parameter.name, " belongs to this optimizer: it was moved into another one made later");
+      const autograd::Slot& slot = *tensor.slot;
+      if (!slot.has_gradient)
+        kernels::fill(range.gradient.device(), range.gradient, 0.0);
+      else if (slot.gradient.storage() != range.gradient.storage())
+        adopt_gradient(range);
+    }
+  }
+}
+
+void Unit::zero_gradients() {
+  for (Group& group : groups_) {
+    if (!group.trained) continue;
+    for (const Range& range : group.ranges) {
+      range.parameter.tensor.slot->gradient = range.gradient;
+      autograd::clear_gradient(range.parameter.tensor);
+    }
+  }
+}
+
+void Unit::add_state(size_t count) {
+  for (Group& group : groups_)
+    for (size_t i = 0; group.trained && i < count; ++i)
+      group.state.push_back(zeros(group.length(), group.weights, Category::optimizer));
+}
+
+void Unit::mark_written(const char* writer) {
+  for (Group& group : groups_) {
+    if (!group.trained) continue;
+    for (const Range& range : group.ranges) range.parameter.tensor.storage()->mark_written(writer);
+  }
+}
+
+std::vector<Unit> make_units(std::vector<Parameter> parameters, Where where) {
+  require(!parameters.empty(), "optim", where, "at least one parameter");
+  require(static_cast<bool>(parameters.front().tensor), "optim", where, "parameter ", parameters.front().name,
+          " has a tensor");
+  const Device device = parameters.front().tensor.device();
+  std::set<std::string_view> names;
+  std::map<const Storage*, const Parameter*> owners;
+  std::vector<std::string> blocks;
+  std::map<std::string_view, std::vector<Parameter>> members;
+  for (const Parameter& parameter : parameters) {
+    check(parameter, device, where);
+    require(names.insert(parameter.name).second, "optim", where, "names are unique, given twice: ", parameter.name);
+    const auto [owner, first] = owners.emplace(parameter.tensor.storage().get(), &parameter);
+    require(first || owner->second->tensor.slot == parameter.tensor.slot, "optim", where, "tied parameters ",
+            owner->second->name, " and ", parameter.name, " are copies of one handle");
+    if (!first) continue;
+    auto& block = members[parameter.block];
+    if (block.empty()) blocks.push_back(parameter.block);
+    block.push_back(parameter);
+  }
+  std::vector<Unit> units;
+  for (const std::string& block : blocks) units.emplace_back(std::move(members[block]));
+  return units;
+}
+
+}  // namespace cinta::optim
