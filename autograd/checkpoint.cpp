@@ -96,8 +96,8 @@ void Segment::run_again() {
 
 }  // namespace
 
-std::vector<Tensor> checkpoint(const SegmentFunction& function, const std::vector<Tensor>& inputs,
-                               const std::vector<std::string>& keep_ops) {
+std::vector<Tensor> checkpoint_segment(const SegmentFunction& function, const std::vector<Tensor>& inputs,
+                                       const std::vector<std::string>& keep_ops) {
   if (!mode().recording || mode().keeper) return function(inputs);
   auto segment = std::make_shared<Segment>(function, inputs, keep_ops);
   Recorder recorder(segment);
@@ -146,7 +146,7 @@ Tensor run_layers(const std::vector<std::function<Tensor(const Tensor&)>>& layer
       return std::vector<Tensor>{y};
     };
     x = policy.kind == CheckpointPolicy::none ? part({&x, 1})[0]
-                                              : checkpoint(part, std::vector<Tensor>{x}, policy.keep_ops)[0];
+                                              : checkpoint_segment(part, std::vector<Tensor>{x}, policy.keep_ops)[0];
   }
   return x;
 }

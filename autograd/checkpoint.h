@@ -13,18 +13,18 @@ using SegmentFunction = std::function<std::vector<Tensor>(std::span<const Tensor
 /// Runs `function` on `inputs` as one segment. Ops named in `keep_ops` keep what they save and are not run again
 /// (selective checkpointing). Inside another segment this is a plain call. The function must compute the same ops each
 /// time; a re-run that saves another number of tensors throws.
-std::vector<Tensor> checkpoint(const SegmentFunction& function, const std::vector<Tensor>& inputs,
-                               const std::vector<std::string>& keep_ops = {});
+std::vector<Tensor> checkpoint_segment(const SegmentFunction& function, const std::vector<Tensor>& inputs,
+                                       const std::vector<std::string>& keep_ops = {});
 
 /// The same for `Tensor function(inputs...)`.
 template <class F, class... Tensors>
 Tensor checkpoint(F function, const Tensor& first, const Tensors&... rest) {
-  return checkpoint(
+  return checkpoint_segment(
       [function](std::span<const Tensor> in) {
         return [&]<size_t... I>(std::index_sequence<I...>) { return std::vector<Tensor>{function(in[I]...)}; }
         (std::make_index_sequence<1 + sizeof...(Tensors)>());
       },
-      {first, rest...})[0];
+      std::vector<Tensor>{first, rest...})[0];
 }
 
 /// How a stack of layers is cut into segments.

@@ -32,14 +32,15 @@ class Walk {
     for (auto& slot : capture_slots_) slot->capture = -1;
     for (auto& slot : roots_)
       if (slot.slot) slot.slot->incoming = {};
-    for (auto& node : nodes_) {
-      if (!node) continue;
-      for (auto& slot : node->inputs)
-        if (slot) {
-          slot->pending = 0;
-          slot->incoming = {};
-        }
-    }
+    auto reset = [](const std::shared_ptr<Slot>& slot) {
+      if (!slot) return;
+      slot->pending = 0;
+      slot->incoming = {};
+    };
+    for (auto& slot : passed_slots_) reset(slot);
+    for (auto& node : nodes_)
+      if (node)
+        for (auto& slot : node->inputs) reset(slot);
   }
 
   std::vector<Tensor> run() {
@@ -152,9 +153,12 @@ class Walk {
     mode().observer->backward(node, gradients);
   }
 
-  /// Lets go of a node that has run: its saved tensors are freed here.
-  static void pass(std::shared_ptr<Node>& node) {
+  /// Lets go of a node that has run: its saved tensors are freed here. The slots of its inputs carry what the walk still
+  /// needs, so they stay to the end.
+  void pass(std::shared_ptr<Node>& node) {
     std::shared_ptr<Node> last = std::move(node);
+    for (auto& slot : last->inputs)
+      if (slot) passed_slots_.push_back(std::move(slot));
     for (Slot* slot : last->outputs) {
       if (!slot) continue;
       slot->passed_by = last->name();
@@ -167,7 +171,7 @@ class Walk {
   Where where_;
   bool capturing_;
   std::vector<std::shared_ptr<Node>> nodes_;
-  std::vector<std::shared_ptr<Slot>> capture_slots_;
+  std::vector<std::shared_ptr<Slot>> passed_slots_, capture_slots_;
   std::vector<Tensor> captured_;
 };
 
