@@ -1,5 +1,6 @@
 // Fuzz target of the safetensors header: any bytes give either a header whose tensors tile the data, or a FileError.
-//   clang++ -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -Iinclude tests/fuzz/safetensors.cpp
+// with clang 16 or newer:
+//   clang++-16 -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -Iinclude tests/fuzz/safetensors.cpp
 //     data/safetensors_header.cpp data/safetensors_layout.cpp core/error.cpp -o fuzz && ./fuzz -max_len=512
 #include <cstdlib>
 #include <cstring>

@@ -1,0 +1,66 @@
+// A checkpoint is a directory that appears as a whole: files and a manifest are written under a hidden temporary name,
+// fsynced, and the directory is renamed. After a crash at any moment the newest whole checkpoint is found by its
+// manifest (the size and CRC-32 of every file, written last).
+#pragma once
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cinta/core/error.h"
+#include "cinta/data/byte_sink.h"
+
+namespace cinta::data {
+class OutputFile;
+}
+
+namespace cinta::train {
+
+/// Writes `<directory>/checkpoint-<step>`.
+class CheckpointWriter {
+ public:
+  /// Begins `.checkpoint-<step>.tmp-<process>`; what a killed process left of the same step is removed.
+  CheckpointWriter(std::string directory, int64_t step, Where where = Where::current());
+  /// Removes the temporary directory where finish() was not reached.
+  ~CheckpointWriter();
+  CheckpointWriter(const CheckpointWriter&) = delete;
+  CheckpointWriter& operator=(const CheckpointWriter&) = delete;
+
+  /// Begins the next file; its predecessor is complete then. `name` has no directory part.
+  data::ByteSink& add(const std::string& name, Where where = Where::current());
+  /// Writes the manifest and puts the directory in its place, also over an older one of the same step. Returns its
+  /// path.
+  std::string finish(Where where = Where::current());
+
+ private:
+  struct Written {
+    uint64_t size;
+    uint32_t crc32;
+  };
+  void close_file();
+  void write_manifest(Where where);
+  void replace(Where where);
+
+  std::string directory_, name_, temporary_;
+  std::unique_ptr<data::OutputFile> file_;
+  std::map<std::string, Written> written_;
+  bool finished_ = false;
+};
+
+/// What is wrong with the checkpoint directory `path`, or an empty string: every file of its manifest is there, has the
+/// size and the CRC-32.
+std::string checkpoint_fault(const std::string& path);
+
+struct FoundCheckpoint {
+  std::string path;
+  int64_t step;
+};
+struct CheckpointSearch {
+  std::optional<FoundCheckpoint> newest;  ///< the whole checkpoint of the highest step
+  std::vector<std::string> skipped;       ///< one line for each newer or half-written one: its name and its fault
+};
+/// Looks through `directory`; a directory that does not exist holds none. Throws FileError if it cannot be read.
+CheckpointSearch newest_checkpoint(const std::string& directory, Where where = Where::current());
+
+}  // namespace cinta::train
