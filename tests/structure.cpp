@@ -130,3 +130,33 @@ TEST_CASE("no file points at the machine it was written on", "[structure]") {
     }
   }
 }
+
+TEST_CASE("programs shown in README.md are programs of examples/", "[structure]") {
+  const auto& tree = source_tree();
+  if (!tree.contains("README.md")) {
+    WARN("there is no README.md");
+    return;
+  }
+  std::vector<std::vector<std::string>> programs;
+  bool inside = false;
+  for (const auto& line : tree.at("README.md").lines) {
+    if (line.starts_with("```")) {
+      inside = line == "```cpp";
+      if (inside) programs.emplace_back();
+    } else if (inside) {
+      programs.back().push_back(line);
+    }
+  }
+  CHECK_FALSE(programs.empty());
+  for (const auto& program : programs) {
+    REQUIRE_FALSE(program.empty());
+    // An example may open with a comment of its own; from the first line of the program on it is the same text.
+    const bool shown = std::any_of(tree.begin(), tree.end(), [&](const auto& entry) {
+      const auto& lines = entry.second.lines;
+      return folder_of(entry.first) == "examples" &&
+             std::search(lines.begin(), lines.end(), program.begin(), program.end()) != lines.end();
+    });
+    INFO("the program that begins with " << program.front());
+    CHECK(shown);
+  }
+}
