@@ -1,6 +1,8 @@
 // The parts of the door that need no template.
 #include "cinta/autograd/function.h"
 
+#include <utility>
+
 #include "cinta/autograd/tape.h"
 
 namespace cinta::autograd {
@@ -47,6 +49,10 @@ void backward_composed(std::span<const Tensor> inputs,
     seats[i] = apply(Alias{}, Where(), inputs[i]);
     wanted.push_back(seats[i]);
   }
+  // The walk below must end at the seats: what lies behind them belongs to the walk that is under way. They are tied to
+  // it again afterwards, so that the gradients can be differentiated.
+  std::vector<std::shared_ptr<Node>> behind;
+  for (const Tensor& seat : wanted) behind.push_back(std::exchange(seat.slot->producer, nullptr));
   const std::vector<Tensor> outputs = composed(seats);
   std::vector<Tensor> used, seeds;
   for (size_t i = 0; i < dys.size(); ++i) {
@@ -54,7 +60,8 @@ void backward_composed(std::span<const Tensor> inputs,
     used.push_back(outputs[i]);
     seeds.push_back(dys[i]);
   }
-  std::vector<Tensor> gradients = grad(used, wanted, {.create_graph = true, .seeds = seeds});
+  std::vector<Tensor> gradients = grad(used, wanted, {.create_graph = true, .stop_at_inputs = true, .seeds = seeds});
+  for (size_t i = 0; i < wanted.size(); ++i) wanted[i].slot->producer = std::move(behind[i]);
   size_t next = 0;
   for (Sink& sink : sinks) {
     if (!sink.wanted()) continue;
