@@ -1,0 +1,22 @@
+// The checks that many ops begin with. Messages name the operand and show what was given.
+#pragma once
+#include "cinta/core/tensor.h"
+
+namespace cinta {
+
+inline void check_floating(const char* op, const char* name, const Tensor& x, Where where) {
+  require<DtypeError>(x && is_floating(x.dtype()), op, where, name, " is a floating-point tensor, given ", x);
+}
+/// `other` has the type and device of `x`.
+inline void check_like(const char* op, const char* name, const Tensor& other, const Tensor& x, Where where) {
+  require<DtypeError>(other && other.dtype() == x.dtype(), op, where, name, " has the type of ", x, ", given ", other);
+  require<DeviceError>(other.device() == x.device(), op, where, name, " lies on the device of ", x, ", given ", other);
+}
+/// `index` holds whole numbers of type `dtype` on the device of `x`.
+inline void check_index(const char* op, const char* name, const Tensor& index, Dtype dtype, const Tensor& x,
+                        Where where) {
+  require<DtypeError>(index && index.dtype() == dtype, op, where, name, " is ", dtype, ", given ", index);
+  require<DeviceError>(index.device() == x.device(), op, where, name, " lies on the device of ", x, ", given ", index);
+}
+
+}  // namespace cinta
