@@ -1,0 +1,57 @@
+// Where dropout gets its numbers. Every mask is a pure function of (seed, stream, step, element): nothing is drawn,
+// nothing advances, so that a recomputed, sharded or resumed step sees the same masks.
+#pragma once
+#include <string_view>
+
+#include "cinta/backends/kernels/random.h"
+#include "cinta/core/tensor.h"
+
+namespace cinta {
+
+/// One place in a model that drops elements. The default site drops nothing (evaluation mode).
+struct DropoutSite {
+  Tensor state;         ///< i64[3] {seed, step, first_row}; may be absent iff p is 0
+  uint32_t stream = 0;  ///< the site's own stream of numbers
+  double p = 0;         ///< probability of dropping an element, in [0, 1)
+
+  kernels::Dropout row() const {
+    if (p == 0) return {};
+    return {state.view(), stream, static_cast<float>(p)};
+  }
+};
+
+/// The state that all sites of a model share: seed and step lie on the device, so that a captured step can be replayed.
+class Random {
+ public:
+  explicit Random(uint64_t seed = 0, Device device = cpu);
+  /// The number of the training step. Between a forward and its backward it must not change.
+  void set_step(int64_t step) { set(1, step); }
+  /// The global number of the first row of this batch, where a batch is split.
+  void set_first_row(int64_t row) { set(2, row); }
+  const Tensor& state() const { return state_; }
+  /// The site called `name`: equal names draw equal masks. Throws ValueError unless p is in [0, 1).
+  DropoutSite site(std::string_view name, double p, Where where = Where::current()) const;
+
+ private:
+  void set(int64_t index, int64_t value);
+  Tensor state_;
+};
+
+/// Throws ValueError unless the site's p is in [0, 1) and, where it is not 0, its state is i64[3] on x's device.
+void check_dropout(const char* op, const DropoutSite& site, const Tensor& x, Where where);
+
+/// A site as an op keeps it from forward to backward.
+class Draw {
+ public:
+  Draw() = default;
+  explicit Draw(const DropoutSite& site) : site_(site), version_(site.p == 0 ? 0 : site.state.storage()->version()) {}
+  explicit operator bool() const { return site_.p != 0; }
+  /// The site, for the same masks again. Throws ValueError when step, seed or first row were changed meanwhile.
+  const DropoutSite& again(const char* op) const;
+
+ private:
+  DropoutSite site_;
+  uint32_t version_ = 0;
+};
+
+}  // namespace cinta
