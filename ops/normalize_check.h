@@ -1,0 +1,32 @@
+// What the norms require of their operands.
+#pragma once
+#include <initializer_list>
+#include <utility>
+
+#include "cinta/ops/check.h"
+
+namespace cinta {
+
+inline void check_normalized(const char* op, const Tensor& x, double eps, Where where) {
+  check_floating(op, "x", x, where);
+  require<ShapeError>(x.rank() >= 1 && x.size(-1) > 0, op, where, "x[..,N] with N > 0, given ", x);
+  require(eps >= 0, op, where, "eps is not negative, given ", eps);
+}
+
+/// Parameters over the last dimension of x, each absent or [N]. No two are one tensor on the tape: their gradients are
+/// written by one kernel, into different memory.
+inline void check_parameters(const char* op, const Tensor& x,
+                             std::initializer_list<std::pair<const char*, const Tensor*>> parameters, Where where) {
+  for (auto one = parameters.begin(); one != parameters.end(); ++one) {
+    const auto& [name, parameter] = *one;
+    if (!*parameter) continue;
+    check_like(op, name, *parameter, x, where);
+    require<ShapeError>(parameter->shape() == Shape{x.size(-1)}, op, where, name, "[N] for x[..,N]: x ", x, ", ", name,
+                        " ", *parameter);
+    for (auto other = parameters.begin(); other != one; ++other)
+      require(!parameter->slot || parameter->slot != other->second->slot, op, where, other->first, " and ", name,
+              " are two tensors, given one: ", *parameter);
+  }
+}
+
+}  // namespace cinta
