@@ -1,0 +1,19 @@
+// Rows of a table by index, and the embedding sum of BERT. Indices are i64; one outside the table is found on the
+// device, read as 0, and thrown as a ValueError at the host's next read (Context::check_status).
+#pragma once
+#include "cinta/core/tensor.h"
+
+namespace cinta {
+
+/// table[V,N] and index[..] -> [..,N].
+Tensor gather_rows(const Tensor& table, const Tensor& index, Where where = Where::current());
+/// The slices of x along `dim` that index[K] names, in its order.
+Tensor index_select(const Tensor& x, int dim, const Tensor& index, Where where = Where::current());
+/// gather_rows whose gradient leaves out row `skip`, the padding token (-1: none).
+Tensor embedding(const Tensor& table, const Tensor& index, int64_t skip = -1, Where where = Where::current());
+/// word[ids] + position[0..S) + type[types] for ids[B,S] and types[B,S] (absent: all 0) -> [B,S,N] (Devlin et al.
+/// 2019). Throws ShapeError when S is longer than the position table. The gradient of `word` leaves out row `skip`.
+Tensor embedding_sum(const Tensor& word, const Tensor& position, const Tensor& type, const Tensor& ids,
+                     const Tensor& types = {}, int64_t skip = -1, Where where = Where::current());
+
+}  // namespace cinta
