@@ -1,0 +1,139 @@
+// Cross entropy is one fused row; the other losses are written with ops.
+#include "cinta/ops/loss.h"
+
+#include <cmath>
+#include <numeric>
+
+#include "cinta/autograd/function.h"
+#include "cinta/backends/kernels/softmax.h"
+#include "cinta/core/context.h"
+#include "cinta/ops/activation.h"
+#include "cinta/ops/check.h"
+#include "cinta/ops/elementwise.h"
+#include "cinta/ops/reduce.h"
+#include "cinta/ops/rows.h"
+#include "cinta/ops/softmax.h"
+
+namespace cinta {
+namespace {
+
+using autograd::Saved;
+
+Tensor constant(const Tensor& like, double value) { return full({}, value, like.dtype(), like.device()); }
+
+/// 0, 1, .. count - 1 on `device`.
+Tensor classes(int64_t count, Device device) {
+  std::vector<int64_t> numbers(static_cast<size_t>(count));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return from_values(numbers, {count}, device);
+}
+
+struct CrossEntropy {
+  static constexpr const char* name = "cross_entropy";
+  kernels::CrossEntropy options;
+  Saved logits, labels, lse;
+  Tensor row_lse;  // between forward and save
+
+  Tensor forward(const Tensor& x, const Tensor& y) {
+    const Dtype dtype = statistics_type(x.dtype());
+    Tensor loss = empty(y.shape(), dtype, x.device());
+    row_lse = empty({y.numel()}, dtype, x.device());
+    kernels::cross_entropy(x.device(), as_flat(loss), row_lse, as_rows(x), as_flat(y), options,
+                           context().status(x.device()));
+    return loss;
+  }
+  void save(const Tensor&, const Tensor& x, const Tensor& y) {
+    logits.keep(x);
+    labels.keep(y);
+    lse.keep(row_lse);
+    row_lse = {};
+  }
+  void backward(const Tensor& dloss, autograd::Sinks sinks) {
+    const Tensor& x = logits.get();
+    Tensor dx = empty_like(x);
+    kernels::cross_entropy_backward(x.device(), as_rows(dx), as_flat(dloss), as_rows(x), lse.get(),
+                                    as_flat(labels.get()), options);
+    sinks[0].put(std::move(dx));
+  }
+  std::vector<Tensor> inputs() { return {logits.get(), labels.get()}; }
+  Tensor composed(std::span<const Tensor> in) {
+    const Tensor log_p = log_softmax(cast(in[0], statistics_type(in[0].dtype()))), &y = in[1];
+    const int64_t count = log_p.size(-1);
+    const double smoothing = options.label_smoothing;
+    const Tensor zero = constant(log_p, 0);
+    const Tensor is_label = equal(unsqueeze(y, -1), classes(count, y.device()));
+    // A label that is ignored or outside the classes is found in none of them, unless it is ignored and a class.
+    const Tensor valid = max(cast(is_label, log_p.dtype()), {-1});
+    const Tensor real = cast(not_equal(y, constant(y, static_cast<double>(options.ignore_index))), log_p.dtype());
+    Tensor loss = sum(cinta::where(is_label, log_p, zero), {-1}) * (smoothing - 1);
+    if (smoothing != 0) loss = loss - sum(log_p, {-1}) * (smoothing / static_cast<double>(count));
+    return cinta::where(greater(valid * real, zero), loss, zero);
+  }
+};
+
+Tensor reduce(const Tensor& rows, Reduction reduction, const char* op, Where where) {
+  if (reduction == Reduction::none) return rows;
+  if (reduction == Reduction::sum) return sum(rows, {}, false, where);
+  require<ShapeError>(rows.numel() > 0, op, where, "the mean is over at least one loss, given ", rows.shape());
+  return mean(rows, {}, false, where);
+}
+
+void check_pair(const char* op, const char* name, const Tensor& x, const char* other_name, const Tensor& other,
+                Where where) {
+  check_floating(op, name, x, where);
+  check_like(op, other_name, other, x, where);
+  require<ShapeError>(x.shape() == other.shape(), op, where, name, " and ", other_name, " have one shape: ", x, " and ",
+                      other);
+}
+
+}  // namespace
+
+Tensor cross_entropy(const Tensor& logits, const Tensor& labels, const CrossEntropyOptions& options, Where where) {
+  constexpr const char* op = "cross_entropy";
+  check_floating(op, "logits", logits, where);
+  check_index(op, "labels", labels, Dtype::i64, logits, where);
+  require<ShapeError>(logits.rank() >= 1 && logits.size(-1) > 0, op, where, "logits[..,V] with V > 0, given ", logits);
+  require<ShapeError>(
+      labels.shape() == Shape(std::span(logits.shape().begin(), static_cast<size_t>(logits.rank() - 1))), op, where,
+      "labels[..] for logits[..,V]: logits ", logits, ", labels ", labels);
+  require(options.label_smoothing >= 0 && options.label_smoothing <= 1, op, where,
+          "label_smoothing lies in [0, 1], given ", options.label_smoothing);
+  const kernels::CrossEntropy row{options.ignore_index, static_cast<float>(options.label_smoothing)};
+  const Tensor losses = autograd::apply(CrossEntropy{row, {}, {}, {}, {}}, where, logits, labels);
+  if (options.reduction != Reduction::mean) return reduce(losses, options.reduction, op, where);
+  const Tensor count = count_items(labels, options.ignore_index, losses.dtype(), where);
+  return divide(sum(losses, {}, false, where), clamp(count, 1, INFINITY), where);
+}
+
+Tensor count_items(const Tensor& labels, int64_t ignore_index, Dtype dtype, Where where) {
+  require<DtypeError>(labels && labels.dtype() == Dtype::i64, "count_items", where, "labels is i64, given ", labels);
+  require<DtypeError>(is_floating(dtype), "count_items", where, "a count is floating-point, given ", dtype);
+  return sum(cast(not_equal(labels, constant(labels, static_cast<double>(ignore_index)), where), dtype, where), {},
+             false, where);
+}
+
+Tensor mse(const Tensor& prediction, const Tensor& target, Reduction reduction, Where where) {
+  check_pair("mse", "prediction", prediction, "target", target, where);
+  const Tensor distance = subtract(prediction, target, where);
+  return reduce(multiply(distance, distance, where), reduction, "mse", where);
+}
+
+Tensor bce_with_logits(const Tensor& logits, const Tensor& target, Reduction reduction, Where where) {
+  check_pair("bce_with_logits", "logits", logits, "target", target, where);
+  // -log sigmoid(x) = softplus(x) - x, so the whole is softplus(x) - x t.
+  const Tensor losses = subtract(softplus(logits, where), multiply(logits, target, where), where);
+  return reduce(losses, reduction, "bce_with_logits", where);
+}
+
+Tensor kl_div(const Tensor& log_p, const Tensor& log_q, Reduction reduction, Where where) {
+  check_pair("kl_div", "log_p", log_p, "log_q", log_q, where);
+  require<ShapeError>(log_p.rank() >= 1, "kl_div", where, "at least one dimension, given ", log_p);
+  const Tensor p = exp(log_p, where), zero = constant(p, 0);
+  // Where p is 0 its logarithm is -inf: nothing of that class may reach the sum, nor its gradient.
+  const Tensor possible = greater(detach(p), zero, where);
+  const Tensor distance =
+      subtract(cinta::where(possible, log_p, zero, where), cinta::where(possible, log_q, zero, where), where);
+  return reduce(sum(multiply(p, distance, where), {-1}, false, where), reduction, "kl_div", where);
+}
+
+}  // namespace cinta
