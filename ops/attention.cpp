@@ -1,0 +1,197 @@
+// attention and self_attention: two ways of holding q, k and v, one kernel row, one composed form.
+#include "cinta/ops/attention.h"
+
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "cinta/autograd/function.h"
+#include "cinta/backends/kernels/attention.h"
+#include "cinta/ops/check.h"
+#include "cinta/ops/dropout.h"
+#include "cinta/ops/elementwise.h"
+#include "cinta/ops/matmul.h"
+#include "cinta/ops/rows.h"
+#include "cinta/ops/softmax.h"
+
+namespace cinta {
+namespace {
+
+using autograd::Saved;
+using autograd::Sinks;
+
+/// 0, 1, .. count - 1 as i32, of the given shape.
+Tensor positions(int64_t count, const Shape& shape, Device device) {
+  std::vector<int32_t> numbers(static_cast<size_t>(count));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return from_values(numbers, shape, device);
+}
+
+/// Uninitialised [B,H,S,D] that lies as [B,S,H,D].
+Tensor empty_heads(const Shape& shape, Dtype dtype, Device device) {
+  const Tensor flat = empty({shape[0], shape[2], shape[1], shape[3]}, dtype, device);
+  return flat.with_layout(shape, {flat.strides()[0], flat.strides()[2], flat.strides()[1], 1}, 0);
+}
+
+/// The kernel wants the last dimension contiguous; the others may lie anyhow.
+Tensor with_dense_rows(const Tensor& x) { return x.strides()[3] == 1 || x.size(3) <= 1 ? x : contiguous(x); }
+
+/// What both ops share: options, and what is kept beside q, k, v.
+struct Core {
+  bool causal;
+  double scale;
+  Draw draw;
+  Saved lengths, o, lse;
+  Tensor given_lengths, out_lse;  // between forward and save
+
+  kernels::Attention row(const char* op, const Tensor& length) const {
+    return {static_cast<float>(scale), causal, length.view(), draw.again(op).row()};
+  }
+  void run(const char* op, const Tensor& out, const Tensor& q, const Tensor& k, const Tensor& v) {
+    out_lse = empty({q.size(0), q.size(1), q.size(2)}, statistics_type(q.dtype()), q.device());
+    kernels::attention(q.device(), out, out_lse, q, k, v, row(op, given_lengths));
+  }
+  void keep(const Tensor& out) {
+    o.keep(out);
+    lse.keep(std::exchange(out_lse, {}));
+    lengths.keep(std::exchange(given_lengths, {}));
+  }
+  Tensor saved_lengths() { return lengths ? lengths.get() : Tensor(); }
+
+  /// The same with ops, the matrix of probabilities written out.
+  Tensor composed(const char* op, const Tensor& q, const Tensor& k, const Tensor& v) {
+    const int64_t queries = q.size(2), keys = k.size(2);
+    const Device device = q.device();
+    const Tensor length = saved_lengths(), key = positions(keys, {1, 1, 1, keys}, device),
+                 query = positions(queries, {1, 1, queries, 1}, device);
+    const Tensor never = full({}, -INFINITY, q.dtype(), device);
+    Tensor scores = matmul(q, transpose(k, 2, 3)) * scale;
+    if (causal) scores = cinta::where(less_equal(key, query), scores, never);
+    Tensor exists;
+    if (length) {
+      const Tensor end = reshape(length, {length.size(0), 1, 1, 1});
+      // The scores of a query that does not exist stay as they are, so that no row is all -inf; its output is cut
+      // below.
+      exists = less(query, end);
+      const Tensor absent_key = greater_equal(key, end), zero = full({}, 0, q.dtype(), device);
+      scores = cinta::where(absent_key, cinta::where(exists, never, zero), scores);
+    }
+    Tensor out = matmul(dropout(softmax(scores), draw.again(op)), v);
+    if (length) out = cinta::where(exists, out, full({}, 0, q.dtype(), device));
+    return out;
+  }
+};
+
+struct Attention : Core {
+  static constexpr const char* name = "attention";
+  Saved q, k, v;
+  Tensor forward(const Tensor& query, const Tensor& key, const Tensor& value) {
+    const Tensor out = empty_heads(query.shape(), query.dtype(), query.device());
+    run(name, out, with_dense_rows(query), with_dense_rows(key), with_dense_rows(value));
+    return out;
+  }
+  void save(const Tensor& out, const Tensor& query, const Tensor& key, const Tensor& value) {
+    keep(out);
+    q.keep(query);
+    k.keep(key);
+    v.keep(value);
+  }
+  void backward(const Tensor& dy, Sinks sinks) {
+    const Tensor query = with_dense_rows(q.get()), key = with_dense_rows(k.get()), value = with_dense_rows(v.get());
+    Tensor dq = empty_heads(query.shape(), query.dtype(), query.device()),
+           dk = empty_heads(key.shape(), key.dtype(), key.device()),
+           dv = empty_heads(key.shape(), key.dtype(), key.device());
+    const Tensor length = saved_lengths();
+    kernels::attention_backward(query.device(), dq, dk, dv, with_dense_rows(dy), query, key, value, o.get(), lse.get(),
+                                row(name, length));
+    if (sinks[0].wanted()) sinks[0].put(std::move(dq));
+    if (sinks[1].wanted()) sinks[1].put(std::move(dk));
+    if (sinks[2].wanted()) sinks[2].put(std::move(dv));
+  }
+  std::vector<Tensor> inputs() { return {q.get(), k.get(), v.get()}; }
+  Tensor composed(std::span<const Tensor> in) { return Core::composed(name, in[0], in[1], in[2]); }
+};
+
+struct SelfAttention : Core {
+  static constexpr const char* name = "self_attention";
+  int64_t heads;
+  Saved qkv;
+
+  /// Part `part` of x[B,S,parts*heads*D] as [B,H,S,D].
+  Tensor of(const Tensor& x, int parts, int part) const {
+    const int64_t width = x.size(2) / parts, size = width / heads;
+    return x.with_layout({x.size(0), heads, x.size(1), size}, {x.strides()[0], size, x.strides()[1], 1},
+                         x.offset() + part * width);
+  }
+  static Tensor with_dense_last(const Tensor& x) { return x.strides()[2] == 1 ? x : contiguous(x); }
+
+  Tensor forward(const Tensor& in) {
+    const Tensor x = with_dense_last(in),
+                 out = empty({in.size(0), in.size(1), in.size(2) / 3}, in.dtype(), in.device());
+    run(name, of(out, 1, 0), of(x, 3, 0), of(x, 3, 1), of(x, 3, 2));
+    return out;
+  }
+  void save(const Tensor& out, const Tensor& in) {
+    keep(out);
+    qkv.keep(in);
+  }
+  void backward(const Tensor& dy, Sinks sinks) {
+    const Tensor x = with_dense_last(qkv.get()), dout = with_dense_last(dy), length = saved_lengths();
+    Tensor dx = empty_like(x);
+    kernels::attention_backward(x.device(), of(dx, 3, 0), of(dx, 3, 1), of(dx, 3, 2), of(dout, 1, 0), of(x, 3, 0),
+                                of(x, 3, 1), of(x, 3, 2), of(o.get(), 1, 0), lse.get(), row(name, length));
+    sinks[0].put(std::move(dx));
+  }
+  std::vector<Tensor> inputs() { return {qkv.get()}; }
+  Tensor composed(std::span<const Tensor> in) {
+    const int64_t batch = in[0].size(0), length = in[0].size(1), width = in[0].size(2) / 3;
+    std::vector<Tensor> parts = split(in[0], {width, width, width}, 2);
+    for (Tensor& part : parts) part = permute(reshape(part, {batch, length, heads, width / heads}), {0, 2, 1, 3});
+    const Tensor out = Core::composed(name, parts[0], parts[1], parts[2]);
+    return reshape(permute(out, {0, 2, 1, 3}), {batch, length, width});
+  }
+};
+
+template <class Op>
+Op with_options(const char* op, const AttentionOptions& options, const Tensor& x, int64_t size, Where where) {
+  require(options.scale >= 0, op, where, "scale is not negative, given ", options.scale);
+  if (options.lengths) {
+    check_index(op, "lengths", options.lengths, Dtype::i32, x, where);
+    require<ShapeError>(options.lengths.shape() == Shape{x.size(0)}, op, where, "lengths[B], one a sample of ", x,
+                        ", given ", options.lengths);
+  }
+  check_dropout(op, options.dropout, x, where);
+  Op out{};
+  out.causal = options.causal;
+  out.scale = options.scale > 0 ? options.scale : 1 / std::sqrt(static_cast<double>(size));
+  out.draw = Draw(options.dropout);
+  out.given_lengths = dense(detach(options.lengths));
+  return out;
+}
+
+}  // namespace
+
+Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options, Where where) {
+  constexpr const char* op = "attention";
+  check_floating(op, "q", q, where);
+  check_like(op, "k", k, q, where);
+  check_like(op, "v", v, q, where);
+  require<ShapeError>(q.rank() == 4 && q.size(3) > 0, op, where, "q[B,H,S,D] with D > 0, given ", q);
+  require<ShapeError>(k.rank() == 4 && k.size(0) == q.size(0) && k.size(1) == q.size(1) && k.size(3) == q.size(3), op,
+                      where, "k[B,H,T,D] for q[B,H,S,D]: q ", q, ", k ", k);
+  require<ShapeError>(v.shape() == k.shape(), op, where, "k and v have one shape: ", k, " and ", v);
+  return autograd::apply(with_options<Attention>(op, options, q, q.size(3), where), where, q, k, v);
+}
+
+Tensor self_attention(const Tensor& qkv, int heads, const AttentionOptions& options, Where where) {
+  constexpr const char* op = "self_attention";
+  check_floating(op, "qkv", qkv, where);
+  require(heads > 0, op, where, "at least one head, given ", heads);
+  require<ShapeError>(qkv.rank() == 3 && qkv.size(2) > 0 && qkv.size(2) % (3 * heads) == 0, op, where,
+                      "qkv[B,S,3*heads*D] for ", heads, " heads, given ", qkv);
+  SelfAttention self = with_options<SelfAttention>(op, options, qkv, qkv.size(2) / (3 * heads), where);
+  self.heads = heads;
+  return autograd::apply(std::move(self), where, qkv);
+}
+
+}  // namespace cinta
