@@ -34,6 +34,12 @@ foreach(source IN LISTS test_sources)
   set_tests_properties(${name} PROPERTIES FAIL_REGULAR_EXPRESSION "No test cases matched" TIMEOUT 600)
 endforeach()
 
+# The contracts of the kernels once more, with what an older processor gets.
+foreach(isa IN ITEMS baseline avx2)
+  add_test(NAME kernel_contract_on_${isa} COMMAND cinta_tests "[kernel_contract]" WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(kernel_contract_on_${isa} PROPERTIES ENVIRONMENT CINTA_ISA=${isa} TIMEOUT 600)
+endforeach()
+
 # A program built against the installed package would need the sanitizers as well, so only plain builds run this.
 if(NOT CINTA_SANITIZE)
   add_test(NAME package COMMAND ${CMAKE_COMMAND} -DBUILD=${PROJECT_BINARY_DIR} -DSOURCE=${PROJECT_SOURCE_DIR}/tests/package

@@ -34,6 +34,8 @@ void copy_contract() {
   for (Dtype dtype : trained_types) {
     for (const Shape& shape : {Shape{}, Shape{0}, Shape{1}, Shape{257}, Shape{3, 0}, Shape{2, 3, 5, 7}})
       try_copy(shape, dtype, Dtype::f32, Layout::dense, Layout::dense, uniform(shape, -3, 3));
+    try_copy({70, 300}, dtype, dtype, Layout::transposed, Layout::dense, uniform(21000, -3, 3));
+    try_copy({2, 33, 65}, dtype, dtype, Layout::transposed, Layout::padded, uniform(4290, -3, 3));
     for (Layout in : any_layout)
       for (Layout out : any_layout) try_copy({2, 5, 37}, Dtype::f32, dtype, in, out, uniform(370, -3, 3));
     for (Layout in : {Layout::repeated_rows, Layout::repeated_last})

@@ -43,17 +43,26 @@ inline f16 to_f16(float x) {
   return std::bit_cast<f16>(static_cast<uint16_t>(sign | code));
 }
 
+/// The float on x's side of which a second rounding falls as one from x would: x itself, or the odd one of its neighbours.
+inline float before_rounding(float x) { return x; }
+inline float before_rounding(double x) {
+  const float nearest = static_cast<float>(x);
+  const uint32_t bits = bits_of(nearest) - (std::abs(nearest) > std::abs(x) ? 1 : 0);
+  return nearest == x ? nearest : float_of(bits | 1);
+}
+inline float before_rounding(int64_t x) { return before_rounding(static_cast<double>(x)); }
+
 /// x as storage type S.
 template <class S, class T>
 inline S stored(T x) {
   if constexpr (std::is_same_v<S, bf16>)
-    return to_bf16(static_cast<float>(x));
+    return to_bf16(before_rounding(x));
   else if constexpr (std::is_same_v<S, f16>)
-    return to_f16(static_cast<float>(x));
+    return to_f16(before_rounding(x));
   else if constexpr (std::is_arithmetic_v<S>)
     return static_cast<S>(x);
   else
-    return S(static_cast<float>(x));
+    return S(before_rounding(x));
 }
 
 template <class T>
