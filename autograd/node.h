@@ -29,9 +29,10 @@ struct Slot {
   std::vector<LeafHook> hooks;
 
   // State of the walk that is under way.
-  int pending = 0;   ///< contributions still to come
-  int capture = -1;  ///< where grad() wants this gradient, or -1
-  Tensor incoming;   ///< sum of the contributions so far
+  int pending = 0;                    ///< contributions still to come
+  int capture = -1;                   ///< where grad() wants this gradient, or -1
+  const void* captured_by = nullptr;  ///< that walk
+  Tensor incoming;                    ///< sum of the contributions so far
 };
 
 /// One recorded op. Nodes are numbered in the order of recording, so a node's inputs always have smaller numbers.

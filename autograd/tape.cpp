@@ -25,6 +25,7 @@ class Walk {
       require(tracked(inputs[i]), "grad", where, "input ", i, " is on the tape: ", inputs[i]);
       require(inputs[i].slot->capture < 0, "grad", where, "each input is given once: ", inputs[i]);
       inputs[i].slot->capture = static_cast<int>(i);
+      inputs[i].slot->captured_by = this;
       capture_slots_.push_back(inputs[i].slot);
     }
   }
@@ -57,8 +58,11 @@ class Walk {
   }
 
  private:
+  /// True iff this walk, and not one around it, is to return the slot's gradient.
+  bool captured(const Slot& slot) const { return slot.capture >= 0 && slot.captured_by == this; }
+
   bool wanted(const Slot& slot) const {
-    return slot.capture >= 0 || (!capturing_ && slot.leaf) || (slot.producer && slot.producer->needed);
+    return captured(slot) || (!capturing_ && slot.leaf) || (slot.producer && slot.producer->needed);
   }
 
   void collect() {
@@ -70,7 +74,7 @@ class Walk {
       if (!slot.producer || slot.producer->met_by == walk) return;
       slot.producer->met_by = walk;
       slot.producer->needed = false;
-      open.push_back(slot.producer);
+      if (!(options_.stop_at_inputs && captured(slot))) open.push_back(slot.producer);
     };
     for (const Tensor& root : roots_) {
       require(tracked(root), "backward", where_, "the tensor is on the tape: ", root);
@@ -120,7 +124,7 @@ class Walk {
 
   /// All contributions to `slot` have landed.
   void finish(Slot& slot) {
-    if (slot.capture >= 0) captured_[static_cast<size_t>(slot.capture)] = slot.incoming;
+    if (captured(slot)) captured_[static_cast<size_t>(slot.capture)] = slot.incoming;
     if (slot.leaf && !capturing_) settle_leaf(slot);
   }
 
@@ -153,8 +157,8 @@ class Walk {
     mode().observer->backward(node, gradients);
   }
 
-  /// Lets go of a node that has run: its saved tensors are freed here. The slots of its inputs carry what the walk still
-  /// needs, so they stay to the end.
+  /// Lets go of a node that has run: its saved tensors are freed here. The slots of its inputs carry what the walk
+  /// still needs, so they stay to the end.
   void pass(std::shared_ptr<Node>& node) {
     std::shared_ptr<Node> last = std::move(node);
     for (auto& slot : last->inputs)

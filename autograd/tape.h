@@ -11,6 +11,8 @@ struct WalkOptions {
   bool retain_graph = false;
   /// Record the walk itself, so that its results can be differentiated. Implies retain_graph.
   bool create_graph = false;
+  /// No input of grad() depends on another: the walk ends at them.
+  bool stop_at_inputs = false;
   /// Gradients of the roots; empty: 1 for a root of one element.
   std::vector<Tensor> seeds = {};
 };
