@@ -1,6 +1,7 @@
 // Making tensors and moving their bytes to and from the host.
 #include "cinta/core/tensor.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "cinta/core/context.h"
@@ -21,7 +22,8 @@ void describe(std::string& out, const Tensor& tensor) {
 Tensor empty(const Shape& shape, Dtype dtype, Device device, Where where) {
   int64_t bytes = size_of(dtype);
   bool fits = true;
-  for (int64_t size : shape) fits = fits && size >= 0 && !__builtin_mul_overflow(bytes, size, &bytes);
+  for (int64_t size : shape)  // a size of 0 hides no overflow: strides are products too
+    fits = fits && size >= 0 && !__builtin_mul_overflow(bytes, std::max<int64_t>(size, 1), &bytes);
   require<ShapeError>(fits, "empty", where, "sizes are not negative and their product fits 63 bits: ", shape);
   return {std::make_shared<Storage>(shape.numel() * size_of(dtype), device), shape, contiguous_strides(shape), 0,
           dtype};
