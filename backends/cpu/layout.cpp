@@ -48,4 +48,13 @@ int64_t Layout::offset(int view, int64_t index) const {
   return offset;
 }
 
+int64_t row_offset(const View& view, int64_t row) {
+  int64_t offset = 0;
+  for (int dim = view.rank() - 2; dim >= 0 && row; --dim) {
+    offset += row % view.shape[dim] * view.strides[dim];
+    row /= view.shape[dim];
+  }
+  return offset;
+}
+
 }  // namespace cinta

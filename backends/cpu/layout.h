@@ -24,4 +24,7 @@ struct Layout {
   int64_t offset(int view, int64_t index) const;
 };
 
+/// Offset of the first element of row `row` of `view`, where all dimensions but the last together count the rows.
+int64_t row_offset(const View& view, int64_t row);
+
 }  // namespace cinta

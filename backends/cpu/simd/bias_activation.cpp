@@ -1,0 +1,91 @@
+// What follows a matrix product: bias and activation in one pass, and their gradients in one pass with the bias's sums.
+#include "cinta/backends/cpu/check.h"
+#include "cinta/backends/cpu/simd/activation.h"
+#include "cinta/backends/cpu/simd/columns.h"
+#include "cinta/backends/kernels/matmul.h"
+
+#include "cinta/backends/cpu/isa_begin.h"
+namespace {
+
+using kernels::Activation;
+
+/// Calls f(value, slope) with the formulas of `activation` in its input.
+template <class F>
+void with_formulas(Activation activation, F f) {
+  switch (activation) {
+    case Activation::none: return f([](float x) { return x; }, [](float) { return 1.0f; });
+    case Activation::relu: return f([](float x) { return relu_value(x); }, [](float x) { return relu_slope(x); });
+    case Activation::gelu: return f([](float x) { return gelu_value(x); }, [](float x) { return gelu_slope(x); });
+    case Activation::gelu_tanh:
+      return f([](float x) { return gelu_tanh_value(x); }, [](float x) { return gelu_tanh_slope(x); });
+    case Activation::silu: return f([](float x) { return silu_value(x); }, [](float x) { return silu_slope(x); });
+    case Activation::tanh:
+      return f([](float x) { return math::tanh(x); }, [](float x) { return tanh_slope(math::tanh(x)); });
+  }
+}
+
+/// One block of a row of a matrix: where it lies if it holds floats, else the buffer it was converted into.
+const float* read(const View& matrix, int64_t row, int64_t first, int64_t count, float* buffer) {
+  const int64_t offset = row_offset(matrix, row) + first;
+  if (matrix.dtype == Dtype::f32) return matrix.as<const float>() + offset;
+  load(buffer, matrix.dtype, matrix.data, offset, 1, count);
+  return buffer;
+}
+/// Where a block is to be written: in place, or in the buffer that `finish` stores.
+float* target(const View& matrix, int64_t row, int64_t first, float* buffer) {
+  return matrix.dtype == Dtype::f32 ? matrix.as<float>() + row_offset(matrix, row) + first : buffer;
+}
+void finish(const View& matrix, int64_t row, int64_t first, int64_t count, const float* values) {
+  if (matrix.dtype != Dtype::f32) store(matrix.dtype, matrix.data, row_offset(matrix, row) + first, 1, values, count);
+}
+
+/// One block of the bias as floats; zeros where there is none.
+const float* bias_block(const View& bias, int64_t first, int64_t count, float* buffer) {
+  if (bias && bias.dtype == Dtype::f32 && bias.stride(-1) == 1) return bias.as<const float>() + first;
+  if (bias)
+    load(buffer, bias.dtype, bias.data, first * bias.stride(-1), bias.stride(-1), count);
+  else
+    std::fill_n(buffer, count, 0.0f);
+  return buffer;
+}
+
+void forward(View y, View x, View bias, Activation activation) {
+  for (const View& view : {y, x, bias}) require_narrow(view);
+  const int64_t columns = x.size(-1), rows = columns ? x.numel() / columns : 0;
+  with_formulas(activation, [&](auto value, auto) {
+    column_sums(rows, columns, View{}, 0, [&](int64_t row, int64_t first, int64_t count, float*) {
+      float buffer[column_block], added[column_block];
+      const float *in = read(x, row, first, count, buffer), *b = bias_block(bias, first, count, added);
+      float* out = target(y, row, first, buffer);
+#pragma omp simd
+      for (int64_t j = 0; j < count; ++j) out[j] = value(in[j] + b[j]);
+      finish(y, row, first, count, out);
+    });
+  });
+}
+
+void backward(View dx, View dbias, View dy, View x, View bias, Activation activation, float beta) {
+  for (const View& view : {dx, dbias, dy, x, bias}) require_narrow(view);
+  const int64_t columns = dy.size(-1), rows = columns ? dy.numel() / columns : 0;
+  with_formulas(activation, [&](auto, auto slope) {
+    column_sums(rows, columns, dbias, beta, [&](int64_t row, int64_t first, int64_t count, float* lanes) {
+      float buffer[column_block], gradient[column_block], added[column_block];
+      const float *in = read(x, row, first, count, buffer), *b = bias_block(bias, first, count, added);
+      const float* dout = read(dy, row, first, count, gradient);
+      float* out = target(dx, row, first, buffer);
+#pragma omp simd
+      for (int64_t j = 0; j < count; ++j) {
+        const float value = dout[j] * slope(in[j] + b[j]);
+        out[j] = value;
+        lanes[j] += value;
+      }
+      finish(dx, row, first, count, out);
+    });
+  });
+}
+
+const InstallSimd bias_activation{kernels::bias_activation, forward};
+const InstallSimd bias_activation_backward{kernels::bias_activation_backward, backward};
+
+}  // namespace
+#include "cinta/backends/cpu/isa_end.h"

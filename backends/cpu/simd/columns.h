@@ -1,0 +1,60 @@
+// Sums over rows, column by column, in a fixed order: rows are cut into chunks by the sizes alone, each chunk adds up in
+// float, the chunks are combined in order in double.
+#pragma once
+#include <algorithm>
+
+#include "cinta/backends/cpu/layout.h"
+#include "cinta/backends/cpu/parallel.h"
+#include "cinta/backends/cpu/simd/convert.h"
+#include "cinta/backends/cpu/simd/lanes.h"
+
+#include "cinta/backends/cpu/isa_begin.h"
+
+/// Columns of one block.
+inline constexpr int64_t column_block = 512;
+
+/// Rows of one chunk.
+inline int64_t row_chunk(int64_t columns) { return std::clamp<int64_t>(65536 / std::max<int64_t>(1, columns), 32, 512); }
+
+/// y = the partial results of all chunks combined in order, + beta * y. `layout` is a loop nest that has y as its view
+/// `number`; partial[chunk * layout.count + k] belongs to its element k.
+template <class Op>
+void combine(const View& y, const Layout& layout, int number, const double* partial, int64_t chunks, float beta) {
+  const int64_t row = layout.row(), stride = layout.strides[number][layout.rank - 1];
+  parallel_for(layout.count, 16384, [&](int64_t begin, int64_t end) {
+    double results[column_block], old[column_block];
+    for (int64_t at = begin; at < end;) {
+      const int64_t count = std::min({end - at, row - at % row, column_block}), first = layout.offset(number, at);
+      std::fill_n(results, count, Op::start);
+      for (int64_t c = 0; c < chunks; ++c)
+        for (int64_t j = 0; j < count; ++j) results[j] = Op::merge(results[j], partial[c * layout.count + at + j]);
+      if (beta != 0) {
+        load(old, y.dtype, y.data, first, stride, count);
+        for (int64_t j = 0; j < count; ++j) results[j] += beta * old[j];
+      }
+      store(y.dtype, y.data, first, stride, results, count);
+      at += count;
+    }
+  });
+}
+
+/// For every row and block of columns of a matrix, on all threads: body(row, first column, count, lanes), which adds what
+/// it likes to lanes[0..count). Then sums[columns] (which may be absent) = the lanes over all rows + beta * sums.
+template <class Body>
+void column_sums(int64_t rows, int64_t columns, const View& sums, float beta, const Body& body) {
+  const int64_t chunk = row_chunk(columns), chunks = (rows + chunk - 1) / chunk;
+  const int64_t blocks = (columns + column_block - 1) / column_block;
+  double* partial = sums ? scratch<double>(chunks * columns, Workspace::call) : nullptr;
+  parallel_for(chunks * blocks, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t job = begin; job < end; ++job) {
+      const int64_t c = job / blocks, first = job % blocks * column_block, count = std::min(column_block, columns - first);
+      float lanes[column_block];
+      std::fill_n(lanes, count, 0.0f);
+      for (int64_t row = c * chunk; row < std::min(rows, (c + 1) * chunk); ++row) body(row, first, count, lanes);
+      if (partial) std::copy_n(lanes, count, partial + c * columns + first);
+    }
+  });
+  if (sums && columns) combine<Sum>(sums, Layout{sums}, 0, partial, chunks, beta);
+}
+
+#include "cinta/backends/cpu/isa_end.h"

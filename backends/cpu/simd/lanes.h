@@ -1,0 +1,56 @@
+// Reductions of an array in a fixed order that vectorises: element i goes to lane i mod 32, then the lanes are folded.
+#pragma once
+#include <cstdint>
+#include <limits>
+
+#include "cinta/backends/cpu/isa_begin.h"
+
+/// What is reduced to what: the start, an element added to a lane, two lanes made one.
+struct Sum {
+  static constexpr double start = 0;
+  template <class T>
+  static T add(T lane, T x) {
+    return lane + x;
+  }
+  template <class T>
+  static T merge(T a, T b) {
+    return a + b;
+  }
+};
+struct SumOfSquares : Sum {
+  template <class T>
+  static T add(T lane, T x) {
+    return lane + x * x;
+  }
+};
+/// NaN wins.
+struct Max {
+  static constexpr double start = -std::numeric_limits<double>::infinity();
+  template <class T>
+  static T add(T lane, T x) {
+    return x <= lane || lane != lane ? lane : x;
+  }
+  template <class T>
+  static T merge(T a, T b) {
+    return add(a, b);
+  }
+};
+
+/// All of x[0..count).
+template <class Op, class T>
+T reduce_array(const T* x, int64_t count) {
+  constexpr int64_t width = 32;
+  T lanes[width];
+  for (T& lane : lanes) lane = static_cast<T>(Op::start);
+  int64_t i = 0;
+  for (; i + width <= count; i += width) {
+#pragma omp simd
+    for (int64_t j = 0; j < width; ++j) lanes[j] = Op::add(lanes[j], x[i + j]);
+  }
+  for (int64_t j = 0; i < count; ++i, ++j) lanes[j] = Op::add(lanes[j], x[i]);
+  for (int64_t half = width / 2; half > 0; half /= 2)
+    for (int64_t j = 0; j < half; ++j) lanes[j] = Op::merge(lanes[j], lanes[j + half]);
+  return lanes[0];
+}
+
+#include "cinta/backends/cpu/isa_end.h"

@@ -1,0 +1,122 @@
+// Optimizer sweeps: one pass over the buffers in fixed chunks; a chunk may hold parts of several segments.
+#include <algorithm>
+#include <cmath>
+
+#include "cinta/backends/cpu/isa.h"
+#include "cinta/backends/cpu/parallel.h"
+#include "cinta/backends/kernels/optimizer.h"
+
+#include "cinta/backends/cpu/isa_begin.h"
+namespace {
+
+using namespace kernels;
+
+/// Calls f(begin, end, rate factor, decay) for every part of a segment that lies in one chunk, on all threads.
+template <class F>
+void sweep(int64_t count, const Segments& segments, F f) {
+  const int64_t* ends = segments.ends.as<const int64_t>();
+  const int64_t n = segments.ends.numel();
+  parallel_for(count, 16384, [&](int64_t begin, int64_t end) {
+    int64_t segment = std::upper_bound(ends, ends + n, begin) - ends;
+    for (int64_t at = begin; at < end; ++segment) {
+      const int64_t stop = std::min(end, ends[segment]);
+      f(at, stop, segments.rate_factors.as<const float>()[segment], segments.decays.as<const float>()[segment]);
+      at = stop;
+    }
+  });
+}
+
+/// Calls f with float or double, as all the buffers are; throws DtypeError otherwise.
+template <class F>
+void with_type(const char* row, std::initializer_list<View> buffers, F f) {
+  const Dtype dtype = buffers.begin()->dtype;
+  for (const View& view : buffers)
+    require<DtypeError>(!view || (view.dtype == dtype && (dtype == Dtype::f32 || dtype == Dtype::f64)), row, Where(),
+                        "buffers of one type, f32 or f64, given ", dtype, " and ", view.dtype);
+  dtype == Dtype::f32 ? f.template operator()<float>() : f.template operator()<double>();
+}
+
+/// One of the numbers that lie on the device.
+template <class T>
+T scalar(const View& scalars, SweepScalar which) {
+  return static_cast<T>(scalars.as<const float>()[which]);
+}
+
+template <class T>
+struct AdamWNumbers {
+  T factor, beta1, beta2, rest1, rest2, inverse_root, eps;
+};
+template <class T>
+void adamw_part(T* w, T* m, T* v, const T* gradient, int64_t count, AdamWNumbers<T> k, T shrink, T step) {
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i) {
+    const T g = k.factor * gradient[i];
+    const T first = k.beta1 * m[i] + k.rest1 * g, second = k.beta2 * v[i] + k.rest2 * (g * g);
+    m[i] = first;
+    v[i] = second;
+    w[i] = w[i] - shrink * w[i] - step * first / (std::sqrt(second) * k.inverse_root + k.eps);
+  }
+}
+
+void sweep_adamw(View w, View m, View v, View gradient, Segments segments, View scalars, AdamW options) {
+  with_type("adamw", {w, m, v, gradient}, [&]<class T>() {
+    const T rate = scalar<T>(scalars, sweep_rate), factor = scalar<T>(scalars, sweep_gradient_factor);
+    const T correction1 = scalar<T>(scalars, sweep_correction1), correction2 = scalar<T>(scalars, sweep_correction2);
+    if (factor == 0) return;
+    const AdamWNumbers<T> numbers{factor,
+                                  static_cast<T>(options.beta1),
+                                  static_cast<T>(options.beta2),
+                                  static_cast<T>(1 - options.beta1),
+                                  static_cast<T>(1 - options.beta2),
+                                  1 / std::sqrt(correction2),
+                                  static_cast<T>(options.eps)};
+    sweep(w.numel(), segments, [&](int64_t begin, int64_t end, float rate_factor, float decay) {
+      const T own_rate = rate * rate_factor;
+      adamw_part<T>(w.as<T>() + begin, m.as<T>() + begin, v.as<T>() + begin, gradient.as<const T>() + begin, end - begin,
+                    numbers, own_rate * decay, own_rate / correction1);
+    });
+  });
+}
+
+/// `buffer` is null without momentum.
+template <class T>
+void sgd_part(T* w, T* buffer, const T* gradient, int64_t count, T factor, T decay, T rate, T momentum, bool nesterov) {
+  if (!buffer) {
+#pragma omp simd
+    for (int64_t i = 0; i < count; ++i) w[i] -= rate * (factor * gradient[i] + decay * w[i]);
+    return;
+  }
+  const T past = nesterov ? momentum : 1, present = nesterov ? 1 : 0;  // of the velocity and of g in the step
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i) {
+    const T g = factor * gradient[i] + decay * w[i];
+    const T velocity = momentum * buffer[i] + g;
+    buffer[i] = velocity;
+    w[i] -= rate * (present * g + past * velocity);
+  }
+}
+
+void sweep_sgd(View w, View buffer, View gradient, Segments segments, View scalars, Sgd options) {
+  with_type("sgd", {w, buffer, gradient}, [&]<class T>() {
+    const T rate = scalar<T>(scalars, sweep_rate), factor = scalar<T>(scalars, sweep_gradient_factor);
+    if (factor == 0) return;
+    sweep(w.numel(), segments, [&](int64_t begin, int64_t end, float rate_factor, float decay) {
+      sgd_part<T>(w.as<T>() + begin, buffer ? buffer.as<T>() + begin : nullptr, gradient.as<const T>() + begin, end - begin,
+                  factor, decay, rate * rate_factor, static_cast<T>(options.momentum), options.nesterov);
+    });
+  });
+}
+
+void find_clip_factor(View scalars, View norm, View sum_of_squares, float max_norm) {
+  const double length = std::sqrt(*sum_of_squares.as<const double>());
+  *norm.as<float>() = static_cast<float>(length);
+  const double clipped = max_norm > 0 ? std::min(1.0, max_norm / (length + 1e-6)) : 1;
+  scalars.as<float>()[sweep_gradient_factor] = std::isfinite(length) ? static_cast<float>(clipped) : 0;
+}
+
+const InstallSimd adamw{kernels::adamw, sweep_adamw};
+const InstallSimd sgd{kernels::sgd, sweep_sgd};
+const InstallSimd clip_factor{kernels::clip_factor, find_clip_factor};
+
+}  // namespace
+#include "cinta/backends/cpu/isa_end.h"

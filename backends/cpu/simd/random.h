@@ -1,0 +1,27 @@
+// Random words and dropout masks, many at a time, for every kernel that masks.
+#pragma once
+#include "cinta/backends/kernels/random.h"
+
+namespace cinta {
+
+/// A dropout site as its kernels use it, read from the device's record.
+struct DropoutSite {
+  explicit DropoutSite(const kernels::Dropout& dropout);
+  uint64_t seed = 0;
+  uint32_t stream = 0, step = 0;
+  int64_t first_row = 0;
+  uint32_t threshold = 0;  ///< an element is kept iff its word is at least this
+  float scale = 1;         ///< of kept elements
+};
+
+}  // namespace cinta
+
+#include "cinta/backends/cpu/isa_begin.h"
+
+/// out[i] = scale where element first + i is kept, 0 where it is dropped.
+void dropout_factors(float* out, const DropoutSite& site, uint64_t first, int64_t count);
+
+/// x masked by its factor: a dropped element is 0 whatever it was.
+inline float masked(float x, float factor) { return factor == 0 ? 0 : x * factor; }
+
+#include "cinta/backends/cpu/isa_end.h"

@@ -1,0 +1,159 @@
+// Reductions. The loop nest is split into the kept and the reduced dimensions; where the fastest of all is reduced, rows
+// are summed, otherwise columns. Long reductions are cut into fixed chunks whose results are combined in order.
+#include <algorithm>
+
+#include "cinta/backends/cpu/isa.h"
+#include "cinta/backends/cpu/simd/columns.h"
+#include "cinta/backends/cpu/simd/map.h"
+#include "cinta/backends/kernels/reduce.h"
+
+#include "cinta/backends/cpu/isa_begin.h"
+namespace {
+
+constexpr int64_t grain = 16384;  // elements of one parallel tile
+constexpr int64_t piece = 512;    // elements converted at once
+
+/// `view` with the dimensions where y has (kept) or has not (reduced) the size of x.
+View part(const View& view, const View& x, const View& y, bool kept) {
+  View out{view.data, {}, {}, view.dtype, true};
+  for (int dim = 0; dim < x.rank(); ++dim) {
+    if ((y.shape[dim] == x.shape[dim]) != kept) continue;
+    out.shape.push_back(x.shape[dim]);
+    out.strides.push_back(view.strides[dim]);
+  }
+  return out;
+}
+
+struct Nest {
+  Nest(const View& y, const View& x)
+      : kept{part(x, x, y, true), part(y, x, y, true)}, reduced{part(x, x, y, false)}, x(x), y(y) {}
+  Layout kept;     ///< of x and y
+  Layout reduced;  ///< of x
+  View x, y;
+};
+
+/// Reads `count` elements of x where they lie if they are T side by side, else converted into `buffer`.
+template <class T>
+const T* read(const View& x, int64_t first, int64_t stride, int64_t count, T* buffer) {
+  if (x.dtype == dtype_of<T>() && stride == 1) return x.as<const T>() + first;
+  load(buffer, x.dtype, x.data, first, stride, count);
+  return buffer;
+}
+
+/// The reduction of elements [begin, end) of the reduced dimensions, from `origin` on.
+template <class Op, class T>
+double reduce_range(const View& x, const Layout& layout, int64_t origin, int64_t begin, int64_t end) {
+  const int64_t row = layout.row(), stride = layout.strides[0][layout.rank - 1];
+  const bool in_place = x.dtype == dtype_of<T>() && stride == 1;
+  double result = Op::start;
+  T buffer[piece];
+  for (int64_t at = begin; at < end;) {
+    const int64_t count = std::min({end - at, row - at % row, in_place ? end : piece});
+    const T* values = read(x, origin + layout.offset(0, at), stride, count, buffer);
+    result = Op::merge(result, static_cast<double>(reduce_array<Op>(values, count)));
+    at += count;
+  }
+  return result;
+}
+
+/// partial[chunk * kept + k] for the case that the fastest dimension is reduced.
+template <class Op, class T>
+void reduce_rows(const Nest& nest, int64_t chunk, int64_t chunks, double* partial) {
+  const int64_t total = nest.reduced.count, kept = nest.kept.count;
+  parallel_for(kept * chunks, std::max<int64_t>(1, grain / std::min(chunk, total)), [&](int64_t begin, int64_t end) {
+    for (int64_t job = begin; job < end; ++job) {
+      const int64_t k = job / chunks, c = job % chunks;
+      partial[c * kept + k] = reduce_range<Op, T>(nest.x, nest.reduced, nest.kept.offset(0, k), c * chunk,
+                                                  std::min(total, (c + 1) * chunk));
+    }
+  });
+}
+
+/// The same where the fastest dimension is kept: blocks of columns, each over one chunk of the reduced elements.
+template <class Op, class T>
+void reduce_columns(const Nest& nest, int64_t chunk, int64_t chunks, double* partial) {
+  const int64_t total = nest.reduced.count, kept = nest.kept.count, columns = nest.kept.row();
+  const int64_t stride = nest.kept.strides[0][nest.kept.rank - 1], blocks = (columns + piece - 1) / piece;
+  const int64_t jobs = kept / columns * blocks * chunks;
+  const int64_t job_size = std::max<int64_t>(1, std::min(chunk, total) * std::min(columns, piece));
+  parallel_for(jobs, std::max<int64_t>(1, grain / job_size), [&](int64_t begin, int64_t end) {
+    T lanes[piece], buffer[piece];
+    for (int64_t job = begin; job < end; ++job) {
+      const int64_t block = job % blocks, c = job / blocks % chunks, outer = job / blocks / chunks;
+      const int64_t first = outer * columns + block * piece, count = std::min(piece, columns - block * piece);
+      const int64_t origin = nest.kept.offset(0, first);
+      std::fill_n(lanes, count, static_cast<T>(Op::start));
+      for (int64_t r = c * chunk; r < std::min(total, (c + 1) * chunk); ++r) {
+        const T* values = read(nest.x, origin + nest.reduced.offset(0, r), stride, count, buffer);
+#pragma omp simd
+        for (int64_t j = 0; j < count; ++j) lanes[j] = Op::add(lanes[j], values[j]);
+      }
+      std::copy_n(lanes, count, partial + c * kept + first);
+    }
+  });
+}
+
+template <class Op, class T>
+void reduce(const View& y, const View& x, float beta) {
+  const Nest nest(y, x);
+  const Layout &kept = nest.kept, &reduced = nest.reduced;
+  if (kept.count == 0) return;
+  const bool rows = reduced.count > 1 && (kept.count == 1 || reduced.strides[0][reduced.rank - 1] <
+                                                                 kept.strides[0][kept.rank - 1]);
+  const int64_t chunk = rows ? grain / 2 : row_chunk(kept.row());
+  const int64_t chunks = (reduced.count + chunk - 1) / chunk;
+  double* partial = scratch<double>(kept.count * chunks, Workspace::call);
+  rows ? reduce_rows<Op, T>(nest, chunk, chunks, partial) : reduce_columns<Op, T>(nest, chunk, chunks, partial);
+  combine<Op>(y, kept, 1, partial, chunks, beta);
+}
+
+template <class Op>
+void reduce_any(View y, View x, float beta) {
+  fits_float(x.dtype) ? reduce<Op, float>(y, x, beta) : reduce<Op, double>(y, x, beta);
+}
+
+template <class T>
+void find_largest(const View& y, const View& x, int dim) {
+  const Nest nest(y, x);
+  const int64_t n = x.size(dim), stride = x.stride(dim);
+  if (n == 0) return;
+  parallel_for(nest.kept.count, std::max<int64_t>(1, grain / n), [&](int64_t begin, int64_t end) {
+    T buffer[piece];
+    for (int64_t k = begin; k < end; ++k) {
+      const int64_t origin = nest.kept.offset(0, k);
+      int64_t best = 0;
+      T largest{};
+      for (int64_t at = 0; at < n; at += piece) {
+        const int64_t count = std::min(piece, n - at);
+        const T* values = read(x, origin + at * stride, stride, count, buffer);
+        if (at == 0) largest = values[0];
+        for (int64_t i = 0; i < count; ++i)
+          if (values[i] > largest) largest = values[i], best = at + i;
+      }
+      store(y.dtype, y.data, nest.kept.offset(1, k), 1, &best, 1);
+    }
+  });
+}
+
+void argmax_row(View y, View x, int dim) {
+  fits_float(x.dtype) ? find_largest<float>(y, x, dim) : find_largest<double>(y, x, dim);
+}
+
+void sum_of_squares_row(View y, View x) {
+  const Layout layout{x};
+  const int64_t chunks = (layout.count + grain - 1) / grain;
+  double* partial = scratch<double>(chunks + 1, Workspace::call);
+  parallel_for(layout.count, grain, [&](int64_t begin, int64_t end) {
+    partial[begin / grain] = reduce_range<SumOfSquares, double>(x, layout, 0, begin, end);
+  });
+  const double total = reduce_array<Sum>(partial, chunks);
+  store(y.dtype, y.data, 0, 1, &total, 1);
+}
+
+const InstallSimd sum{kernels::sum, reduce_any<Sum>};
+const InstallSimd max{kernels::max, [](View y, View x) { reduce_any<Max>(y, x, 0); }};
+const InstallSimd argmax{kernels::argmax, argmax_row};
+const InstallSimd sum_of_squares{kernels::sum_of_squares, sum_of_squares_row};
+
+}  // namespace
+#include "cinta/backends/cpu/isa_end.h"
