@@ -46,9 +46,15 @@ std::string parent_of(const std::string& path) {
 }
 std::string name_of_path(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-OutputFile::OutputFile(std::string path, Where where) : path_(std::move(path)), where_(where) {
-  descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+OutputFile::OutputFile(std::string path, uint64_t keep, Where where)
+    : path_(std::move(path)), where_(where), size_(keep) {
+  descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
   if (descriptor_ < 0) throw_file_error(path_, "cannot be created", errno, where_);
+  if (::ftruncate(descriptor_, off_t(keep)) != 0 || ::lseek(descriptor_, off_t(keep), SEEK_SET) < 0) {
+    const int error = errno;
+    ::close(std::exchange(descriptor_, -1));
+    throw_file_error(path_, "cannot be cut", error, where_);
+  }
 }
 
 OutputFile::~OutputFile() {
@@ -69,13 +75,18 @@ void OutputFile::write(const void* bytes, size_t count) {
   }
 }
 
-void OutputFile::finish() {
+void OutputFile::sync() {
   if (attempt("fsync", path_, [&] { return ::fsync(descriptor_); }) < 0)
     throw_file_error(path_, "fsync failed", errno, where_);
+}
+
+void OutputFile::finish() {
+  sync();
   if (::close(std::exchange(descriptor_, -1)) < 0) throw_file_error(path_, "closing failed", errno, where_);
 }
 
-AtomicFile::AtomicFile(const std::string& path, Where where) : path_(path), temporary_(temporary_name(path), where) {}
+AtomicFile::AtomicFile(const std::string& path, Where where)
+    : path_(path), temporary_(temporary_name(path), 0, where) {}
 
 AtomicFile::~AtomicFile() {
   if (!committed_) ::unlink(temporary_.path().c_str());

@@ -9,21 +9,25 @@
 
 namespace cinta::data {
 
-/// A new file, or an old one emptied. Counts and sums what is written to it.
+/// A new file, or an old one cut after its first `keep` bytes and written on. Counts and sums what is written.
 class OutputFile final : public ByteSink {
  public:
-  explicit OutputFile(std::string path, Where where = Where::current());
+  explicit OutputFile(std::string path, uint64_t keep = 0, Where where = Where::current());
   ~OutputFile() override;
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
 
   /// Throws FileError with the system's reason (disk full, quota, input/output error).
   void write(const void* bytes, size_t count) override;
-  /// Returns once the bytes are on the disk; the file is closed then.
+  /// Returns once the bytes are on the disk.
+  void sync();
+  /// sync(), then the file is closed.
   void finish();
 
   const std::string& path() const { return path_; }
+  /// Bytes in the file.
   uint64_t size() const { return size_; }
+  /// CRC-32 of the bytes written here, those kept left out.
   uint32_t crc32() const { return crc32_; }
 
  private:

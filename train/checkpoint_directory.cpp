@@ -63,7 +63,7 @@ data::ByteSink& CheckpointWriter::add(const std::string& name, Where where) {
           "' cannot be the name of a file in a checkpoint");
   close_file();
   require(written_.emplace(name, Written{}).second, "checkpoint", where, "the file '", name, "' is added twice");
-  file_ = std::make_unique<data::OutputFile>(temporary_ + "/" + name, where);
+  file_ = std::make_unique<data::OutputFile>(temporary_ + "/" + name, 0, where);
   return *file_;
 }
 
@@ -78,7 +78,7 @@ void CheckpointWriter::write_manifest(Where where) {
   nlohmann::json files = nlohmann::json::object();
   for (const auto& [name, written] : written_) files[name] = {{"size", written.size}, {"crc32", hex_of(written.crc32)}};
   const std::string text = nlohmann::json{{"version", 1}, {"files", files}}.dump(1) + "\n";
-  data::OutputFile manifest(temporary_ + "/" + manifest_name, where);
+  data::OutputFile manifest(temporary_ + "/" + manifest_name, 0, where);
   manifest.write(text.data(), text.size());
   manifest.finish();
 }
