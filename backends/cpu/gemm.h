@@ -1,0 +1,34 @@
+// Our own matrix product: floats of at most 32 bits, any strides, accumulated in f32 in an order that
+// depends on the sizes alone. matmul.cpp decides when oneDNN does a product instead.
+#pragma once
+#include "cinta/core/dtype.h"
+
+namespace cinta {
+
+/// A matrix in memory: element (i, j) lies at data + i * row + j * column.
+struct Matrix {
+  void* data = nullptr;
+  int64_t row = 0, column = 1;  ///< strides in elements
+  Dtype dtype = Dtype::f32;
+
+  void* at(int64_t i, int64_t j) const { return static_cast<char*>(data) + (i * row + j * column) * size_of(dtype); }
+  Matrix transposed() const { return {data, column, row, dtype}; }
+};
+
+/// y[m,n] = alpha * a[m,k] b[k,n] + bias + beta * y. With beta 0 the old y is never read.
+struct Gemm {
+  int64_t m = 0, n = 0, k = 0;
+  Matrix y, a, b;
+  Matrix bias;  ///< added to each element by its strides (0 repeats a value); data is null when there is none
+  float alpha = 1, beta = 0;
+};
+
+/// The product of this machine's instruction set: on all threads, or, inside a parallel_for, on the calling one.
+void gemm(const Gemm& product);
+
+/// `gemm` as compiled for one instruction set; the best that this machine runs stays.
+struct InstallGemm {
+  InstallGemm(int level, void (*function)(const Gemm&));
+};
+
+}  // namespace cinta

@@ -1,0 +1,110 @@
+// The matrix product rows: a call becomes plain two-dimensional products, each done by what is fastest for it.
+#include "cinta/backends/kernels/matmul.h"
+
+#include <algorithm>
+
+#include "cinta/backends/cpu/check.h"
+#include "cinta/backends/cpu/gemm.h"
+#include "cinta/backends/cpu/parallel.h"
+#include "cinta/backends/kernels/elementwise.h"
+
+namespace cinta {
+namespace {
+
+Matrix matrix(const View& view) {
+  if (!view) return {};
+  return {view.data, view.rank() > 1 ? view.stride(-2) : 0, view.stride(-1), view.dtype};
+}
+
+/// y = beta * y, in place of a product over nothing.
+void scale(const View& y, float beta) {
+  if (beta == 0) return kernels::fill(cpu, y, 0);
+  kernels::affine.forward(cpu, y, y, {beta, 0});
+}
+
+/// One product whose sizes are all positive.
+void multiply(Gemm p) {
+  // A result that lies by columns is the transposed product by rows.
+  if (p.y.column != 1 && p.y.row == 1) {
+    std::swap(p.m, p.n);
+    std::swap(p.a, p.b);
+    for (Matrix* m : {&p.y, &p.a, &p.b, &p.bias}) *m = m->transposed();
+  }
+  gemm(p);
+}
+
+/// The leading dimensions of a product, those that all operands step through evenly joined into one.
+struct Batch {
+  Batch(const View& y, const View& a, const View& b) {
+    const View* views[] = {&y, &a, &b};
+    for (int dim = 0; dim < y.rank() - 2; ++dim) {
+      if (y.shape[dim] == 1) continue;
+      bool joins = sizes.rank() > 0;
+      for (int v = 0; joins && v < 3; ++v) joins = strides[v].back() == views[v]->strides[dim] * y.shape[dim];
+      if (joins)
+        sizes[sizes.rank() - 1] *= y.shape[dim];
+      else
+        sizes.push_back(y.shape[dim]);
+      for (int v = 0; v < 3; ++v) {
+        if (!joins) strides[v].push_back(0);
+        strides[v][sizes.rank() - 1] = views[v]->strides[dim];
+      }
+    }
+  }
+  /// `product` moved to the matrices of batch number `index`.
+  Gemm at(Gemm product, int64_t index) const {
+    Matrix* matrices[] = {&product.y, &product.a, &product.b};
+    for (int dim = sizes.rank() - 1; dim >= 0; --dim) {
+      const int64_t i = index % sizes[dim];
+      index /= sizes[dim];
+      for (int v = 0; v < 3; ++v)
+        matrices[v]->data = static_cast<char*>(matrices[v]->data) + i * strides[v][dim] * size_of(matrices[v]->dtype);
+    }
+    return product;
+  }
+  Shape sizes, strides[3];  // of y, a, b
+};
+
+void matmul(View y, View a, View b, float alpha, float beta) {
+  for (const View* view : {&y, &a, &b}) require_narrow(*view);
+  if (y.numel() == 0) return;
+  Gemm product{y.size(-2), y.size(-1), a.size(-1), matrix(y), matrix(a), matrix(b), {}, alpha, beta};
+  if (product.k == 0) return scale(y, beta);
+  Batch batch(y, a, b);
+  // One weight for all samples: their rows are one long matrix.
+  if (batch.sizes.rank() == 1 && batch.strides[2][0] == 0 && batch.strides[0][0] == product.m * product.y.row &&
+      batch.strides[1][0] == product.m * product.a.row) {
+    product.m *= batch.sizes[0];
+    batch.sizes = {};
+  }
+  const int64_t count = batch.sizes.numel(), work = product.m * product.n * product.k;
+  constexpr int64_t worth_a_thread = 1 << 19, worth_all_threads = 1 << 24;  // multiplications
+  if (count == 1) return multiply(product);
+  if (count < 16 && work >= worth_all_threads) {
+    for (int64_t i = 0; i < count; ++i) multiply(batch.at(product, i));
+    return;
+  }
+  parallel_for(count, std::max<int64_t>(1, worth_a_thread / work), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) multiply(batch.at(product, i));
+  });
+}
+
+void linear(View y, View x, View w, View bias) {
+  for (const View* view : {&y, &x, &w, &bias}) require_narrow(*view);
+  if (y.numel() == 0) return;
+  if (x.size(-1) == 0) {
+    View rows = bias;
+    if (!bias) return scale(y, 0);
+    rows.shape = y.shape;
+    rows.strides = {0, bias.stride(-1)};
+    return kernels::copy(cpu, y, rows);
+  }
+  Matrix column = matrix(bias);
+  multiply({y.size(0), y.size(1), x.size(-1), matrix(y), matrix(x), matrix(w).transposed(), column});
+}
+
+const Install matmul_here{kernels::matmul, cpu, matmul};
+const Install linear_here{kernels::linear, cpu, linear};
+
+}  // namespace
+}  // namespace cinta
