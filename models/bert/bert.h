@@ -1,0 +1,102 @@
+// BERT with its heads, parameter for parameter the models that Python users know (names in files are theirs).
+#pragma once
+#include "cinta/models/bert/encoder.h"
+
+namespace cinta::models {
+
+/// Embeddings, encoder, and optionally the pooler.
+class BertModel : public Module {
+ public:
+  BertModel(const EncoderContext& context, bool with_pooler);
+  /// -> hidden states [B,S,H].
+  Tensor operator()(const TokenBatch& batch, Where where = Where::current()) const;
+  /// tanh(w h[CLS] + b) -> [B,H].
+  Tensor pool(const Tensor& hidden, Where where = Where::current()) const;
+  BertEmbeddings embeddings;
+  BertEncoder encoder;
+
+ private:
+  std::unique_ptr<Linear> pooler_;
+};
+
+/// What every BERT with a head holds: its configuration, random state and body.
+class BertBase : public Module {
+ public:
+  const BertConfig& config() const { return config_; }
+  /// Seed, step and first row of dropout.
+  Random& random() { return random_; }
+  void to(Device device) override;
+  void set_checkpoint_policy(autograd::CheckpointPolicy policy) { bert.encoder.checkpoint_policy = std::move(policy); }
+  /// The class name that Python users know.
+  virtual const char* architecture() const = 0;
+
+ private:
+  BertConfig config_;
+  Random random_;
+  uint64_t seed_;
+
+ protected:
+  BertBase(const BertConfig& config, uint64_t seed, bool with_pooler, Device device, bool causal, Where where);
+
+ public:
+  BertModel bert;
+};
+
+/// The masked-language head: dense, activation, norm, and the word table as output weights.
+class MaskedHead : public Module {
+ public:
+  MaskedHead(const EncoderContext& context, const Tensor& word_table);
+  /// h[R,H] -> logits[R,V].
+  Tensor operator()(const Tensor& h, Where where = Where::current()) const;
+
+ private:
+  const Tensor& word_table_;
+  Activation activation_;
+  Linear dense_;
+  LayerNorm norm_;
+  Tensor bias_;
+};
+
+class BertForMaskedLM : public BertBase {
+ public:
+  explicit BertForMaskedLM(const BertConfig& config, uint64_t seed = 0, Device device = cpu,
+                           Where where = Where::current());
+  /// Logits [R,V] of the given rows (i64[R], numbers of positions in the flattened [B*S]); without rows, of all.
+  Tensor operator()(const TokenBatch& batch, const Tensor& rows = {}, Where where = Where::current()) const;
+  const char* architecture() const override { return "BertForMaskedLM"; }
+
+ private:
+  MaskedHead head_;
+};
+
+/// Masked-language and next-sentence heads.
+class BertForPreTraining : public BertBase {
+ public:
+  explicit BertForPreTraining(const BertConfig& config, uint64_t seed = 0, Device device = cpu,
+                              Where where = Where::current());
+  struct Output {
+    Tensor masked;         ///< logits [R,V]
+    Tensor next_sentence;  ///< logits [B,2]
+  };
+  Output operator()(const TokenBatch& batch, const Tensor& rows = {}, Where where = Where::current()) const;
+  const char* architecture() const override { return "BertForPreTraining"; }
+
+ private:
+  MaskedHead head_;
+  Linear next_sentence_;
+};
+
+/// dropout(pooled) -> classes.
+class BertForSequenceClassification : public BertBase {
+ public:
+  explicit BertForSequenceClassification(const BertConfig& config, uint64_t seed = 0, Device device = cpu,
+                                         Where where = Where::current());
+  /// -> logits [B, num_labels].
+  Tensor operator()(const TokenBatch& batch, Where where = Where::current()) const;
+  const char* architecture() const override { return "BertForSequenceClassification"; }
+
+ private:
+  Linear classifier_;
+};
+
+}  // namespace cinta::models

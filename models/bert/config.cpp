@@ -1,0 +1,137 @@
+// Reading, writing and checking config.json.
+#include "cinta/models/bert/config.h"
+
+#include <nlohmann/json.hpp>
+
+namespace cinta::models {
+namespace {
+
+/// Calls visit(key, member) for every key that describes the model: reading, writing and comparing share this list.
+template <class Config, class Visit>
+void each_key(Config& config, Visit&& visit) {
+  visit("vocab_size", config.vocab_size);
+  visit("hidden_size", config.hidden_size);
+  visit("num_hidden_layers", config.num_hidden_layers);
+  visit("num_attention_heads", config.num_attention_heads);
+  visit("intermediate_size", config.intermediate_size);
+  visit("hidden_act", config.hidden_act);
+  visit("hidden_dropout_prob", config.hidden_dropout_prob);
+  visit("attention_probs_dropout_prob", config.attention_probs_dropout_prob);
+  visit("max_position_embeddings", config.max_position_embeddings);
+  visit("type_vocab_size", config.type_vocab_size);
+  visit("initializer_range", config.initializer_range);
+  visit("layer_norm_eps", config.layer_norm_eps);
+  visit("pad_token_id", config.pad_token_id);
+}
+
+bool right_kind(const nlohmann::json& value, int64_t) { return value.is_number_integer(); }
+bool right_kind(const nlohmann::json& value, double) { return value.is_number(); }
+bool right_kind(const nlohmann::json& value, const std::string&) { return value.is_string(); }
+
+}  // namespace
+
+BertConfig BertConfig::named(std::string_view name, Where where) {
+  struct Size {
+    std::string_view name;
+    int64_t layers, hidden, heads;
+  };
+  constexpr Size sizes[] = {
+      {"tiny", 2, 128, 2}, {"mini", 4, 256, 4}, {"small", 4, 512, 8}, {"base", 12, 768, 12}, {"large", 24, 1024, 16}};
+  for (const Size& size : sizes) {
+    if (size.name != name) continue;
+    BertConfig config;
+    config.num_hidden_layers = size.layers;
+    config.hidden_size = size.hidden;
+    config.num_attention_heads = size.heads;
+    config.intermediate_size = 4 * size.hidden;
+    return config;
+  }
+  throw ValueError(
+      located("bert", join("no size is called '", name, "'; there are tiny, mini, small, base, large"), where));
+}
+
+void BertConfig::check(Where where) const {
+  auto positive = [&](const char* key, int64_t value) {
+    require(value > 0, "bert", where, key, " is positive, given ", value);
+  };
+  positive("vocab_size", vocab_size);
+  positive("hidden_size", hidden_size);
+  positive("num_attention_heads", num_attention_heads);
+  positive("intermediate_size", intermediate_size);
+  positive("max_position_embeddings", max_position_embeddings);
+  positive("type_vocab_size", type_vocab_size);
+  positive("num_labels", num_labels);
+  require(num_hidden_layers >= 0, "bert", where, "num_hidden_layers is not negative, given ", num_hidden_layers);
+  require(hidden_size % num_attention_heads == 0, "bert", where,
+          "hidden_size is a multiple of num_attention_heads: ", hidden_size, " % ", num_attention_heads, " = ",
+          hidden_size % num_attention_heads);
+  auto probability = [&](const char* key, double value) {
+    require(value >= 0 && value < 1, "bert", where, key, " lies in [0, 1), given ", value);
+  };
+  probability("hidden_dropout_prob", hidden_dropout_prob);
+  probability("attention_probs_dropout_prob", attention_probs_dropout_prob);
+  require(layer_norm_eps > 0, "bert", where, "layer_norm_eps is positive, given ", layer_norm_eps);
+  activation(where);
+}
+
+Activation BertConfig::activation(Where where) const {
+  if (hidden_act == "gelu") return Activation::gelu;
+  if (hidden_act == "gelu_new" || hidden_act == "gelu_pytorch_tanh") return Activation::gelu_tanh;
+  if (hidden_act == "relu") return Activation::relu;
+  if (hidden_act == "silu") return Activation::silu;
+  throw ValueError(
+      located("bert", join("hidden_act is gelu, gelu_new, relu or silu, given '", hidden_act, "'"), where));
+}
+
+std::string BertConfig::to_json(std::string_view architecture) const {
+  nlohmann::ordered_json out;
+  out["architectures"] = {architecture};
+  out["model_type"] = "bert";
+  each_key(*this, [&](const char* key, const auto& value) { out[key] = value; });
+  out["position_embedding_type"] = "absolute";
+  if (architecture == "BertForSequenceClassification") {
+    for (int64_t i = 0; i < num_labels; ++i) out["id2label"][std::to_string(i)] = "LABEL_" + std::to_string(i);
+    for (int64_t i = 0; i < num_labels; ++i) out["label2id"]["LABEL_" + std::to_string(i)] = i;
+  }
+  return out.dump(2) + "\n";
+}
+
+BertConfig BertConfig::from_json(const std::string& text, const std::string& path, Where where) {
+  const nlohmann::json in = nlohmann::json::parse(text, nullptr, false);
+  require<FileError>(in.is_object(), "config", where, path, ": not a JSON object");
+  auto expect = [&](const char* key, const nlohmann::json& wanted) {
+    if (in.contains(key))
+      require<FileError>(in[key] == wanted, "config", where, path, ": ", key, " is ", in[key].dump(), ", only ",
+                         wanted.dump(), " is supported");
+  };
+  expect("model_type", "bert");
+  expect("position_embedding_type", "absolute");
+  expect("is_decoder", false);
+  BertConfig config;
+  each_key(config, [&](const char* key, auto& value) {
+    if (!in.contains(key)) return;
+    require<FileError>(right_kind(in[key], value), "config", where, path, ": ", key,
+                       " has the wrong kind: ", in[key].dump());
+    in[key].get_to(value);
+  });
+  if (in.contains("id2label") && in["id2label"].is_object())
+    config.num_labels = static_cast<int64_t>(in["id2label"].size());
+  try {
+    config.check(where);
+  } catch (const ValueError& error) {
+    throw FileError(join(path, ": ", error.what()));
+  }
+  return config;
+}
+
+std::string difference(const BertConfig& file, const BertConfig& here) {
+  nlohmann::json left, right;
+  each_key(file, [&](const char* key, const auto& value) { left[key] = value; });
+  each_key(here, [&](const char* key, const auto& value) { right[key] = value; });
+  std::string out;
+  for (const auto& [key, value] : left.items())
+    if (value != right[key]) out += join(key, ": ", value.dump(), " in the file, ", right[key].dump(), " here\n");
+  return out;
+}
+
+}  // namespace cinta::models

@@ -1,0 +1,42 @@
+// BERT's configuration, under the keys of the config.json that Python users know.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "cinta/core/error.h"
+#include "cinta/ops/matmul.h"
+
+namespace cinta::models {
+
+struct BertConfig {
+  int64_t vocab_size = 30522;
+  int64_t hidden_size = 768;
+  int64_t num_hidden_layers = 12;
+  int64_t num_attention_heads = 12;
+  int64_t intermediate_size = 3072;
+  std::string hidden_act = "gelu";  ///< gelu, gelu_new (tanh), relu, silu
+  double hidden_dropout_prob = 0.1;
+  double attention_probs_dropout_prob = 0.1;
+  int64_t max_position_embeddings = 512;
+  int64_t type_vocab_size = 2;
+  double initializer_range = 0.02;
+  double layer_norm_eps = 1e-12;
+  int64_t pad_token_id = 0;
+  int64_t num_labels = 2;
+
+  /// Sizes by name: tiny (2 layers of 128), mini (4 of 256), small (4 of 512), base (12 of 768), large (24 of 1024).
+  static BertConfig named(std::string_view name, Where where = Where::current());
+  /// Throws ValueError naming the key, what was found and what is possible.
+  void check(Where where = Where::current()) const;
+  Activation activation(Where where = Where::current()) const;
+
+  /// The text of a config.json that the Python library opens as `architecture`, e.g. "BertForMaskedLM".
+  std::string to_json(std::string_view architecture) const;
+  /// Throws FileError naming `path` and the key for anything missing, of another kind, or not supported.
+  static BertConfig from_json(const std::string& text, const std::string& path, Where where = Where::current());
+};
+
+/// What differs between two configurations, a line each: "hidden_size: 128 in the file, 256 here".
+std::string difference(const BertConfig& file, const BertConfig& here);
+
+}  // namespace cinta::models

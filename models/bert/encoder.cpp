@@ -1,0 +1,101 @@
+// Embeddings, layers, encoder.
+#include "cinta/models/bert/encoder.h"
+
+#include "cinta/ops/attention.h"
+#include "cinta/ops/dropout.h"
+#include "cinta/ops/embedding.h"
+#include "cinta/ops/normalize.h"
+
+namespace cinta::models {
+namespace {
+
+Init weight_init(const EncoderContext& context) { return {Init::normal, context.config->initializer_range}; }
+
+}  // namespace
+
+BertEmbeddings::BertEmbeddings(const EncoderContext& context)
+    : word(context.config->vocab_size, context.config->hidden_size, weight_init(context), context.device),
+      position(context.config->max_position_embeddings, context.config->hidden_size, weight_init(context),
+               context.device),
+      type(context.config->type_vocab_size, context.config->hidden_size, weight_init(context), context.device),
+      norm(context.config->hidden_size, context.config->layer_norm_eps, context.device),
+      context_(context) {
+  add_child("word_embeddings", word);
+  add_child("position_embeddings", position);
+  add_child("token_type_embeddings", type);
+  add_child("LayerNorm", norm);
+  mark_as_block();
+}
+
+Tensor BertEmbeddings::operator()(const TokenBatch& batch, Where where) const {
+  NameScope scope("embeddings");
+  const Tensor x =
+      norm(embedding_sum(word.weight, position.weight, type.weight, batch.ids, batch.types, -1, where), where);
+  const double p = training() ? context_.config->hidden_dropout_prob : 0;
+  return p == 0 ? x : dropout(x, context_.random->site("embeddings.dropout", p), where);
+}
+
+BertLayer::BertLayer(const EncoderContext& context, int64_t index)
+    : context_(context),
+      path_("layer." + std::to_string(index)),
+      attention_output_(context.config->hidden_size, context.config->hidden_size, weight_init(context), context.device),
+      intermediate_(context.config->hidden_size, context.config->intermediate_size, weight_init(context),
+                    context.device),
+      output_(context.config->intermediate_size, context.config->hidden_size, weight_init(context), context.device),
+      attention_norm_(context.config->hidden_size, context.config->layer_norm_eps, context.device),
+      output_norm_(context.config->hidden_size, context.config->layer_norm_eps, context.device) {
+  const int64_t size = context.config->hidden_size;
+  auto parts = [&](const std::string& kind) {
+    std::vector<Part> out;
+    for (const char* name : {"query", "key", "value"})
+      out.push_back({"attention.self." + std::string(name) + "." + kind, size});
+    return out;
+  };
+  add_parameter(qkv_weight_, "attention.self.qkv.weight", {3 * size, size}, weight_init(context), context.device,
+                parts("weight"));
+  add_parameter(qkv_bias_, "attention.self.qkv.bias", {3 * size}, {Init::zeros}, context.device, parts("bias"));
+  add_child("attention.output.dense", attention_output_);
+  add_child("attention.output.LayerNorm", attention_norm_);
+  add_child("intermediate.dense", intermediate_);
+  add_child("output.dense", output_);
+  add_child("output.LayerNorm", output_norm_);
+  mark_as_block();
+}
+
+DropoutSite BertLayer::site(const char* name, double p) const {
+  return training() && p > 0 ? context_.random->site(path_ + name, p) : DropoutSite{};
+}
+
+Tensor BertLayer::operator()(const Tensor& x, const Tensor& lengths, Where where) const {
+  NameScope scope(path_);
+  const BertConfig& config = *context_.config;
+  const Tensor qkv = linear(x, qkv_weight_, qkv_bias_, Activation::none, where);
+  const AttentionOptions options{.causal = context_.causal,
+                                 .lengths = lengths,
+                                 .dropout = site(".attention.probabilities", config.attention_probs_dropout_prob)};
+  const Tensor mixed = attention_output_.without_bias(
+      self_attention(qkv, static_cast<int>(config.num_attention_heads), options, where), where);
+  const Tensor middle = residual_norm(
+      mixed, attention_output_.bias, x, attention_norm_.weight, attention_norm_.bias,
+      {.eps = attention_norm_.eps, .dropout = site(".attention.output", config.hidden_dropout_prob)}, where);
+  const Tensor wide = intermediate_(middle, config.activation(where), where);
+  return residual_norm(output_.without_bias(wide, where), output_.bias, middle, output_norm_.weight, output_norm_.bias,
+                       {.eps = output_norm_.eps, .dropout = site(".output", config.hidden_dropout_prob)}, where);
+}
+
+BertEncoder::BertEncoder(const EncoderContext& context) {
+  for (int64_t i = 0; i < context.config->num_hidden_layers; ++i) {
+    layers_.push_back(std::make_unique<BertLayer>(context, i));
+    add_child("layer." + std::to_string(i), *layers_.back());
+  }
+}
+
+Tensor BertEncoder::operator()(Tensor x, const Tensor& lengths, Where where) const {
+  NameScope scope("encoder");
+  std::vector<std::function<Tensor(const Tensor&)>> calls;
+  for (const auto& layer : layers_)
+    calls.push_back([&layer = *layer, lengths, where](const Tensor& in) { return layer(in, lengths, where); });
+  return autograd::run_layers(calls, std::move(x), checkpoint_policy);
+}
+
+}  // namespace cinta::models

@@ -1,0 +1,64 @@
+// BERT's embeddings and encoder (Devlin et al. 2019): post-norm Transformer layers.
+#pragma once
+#include <memory>
+
+#include "cinta/autograd/checkpoint.h"
+#include "cinta/models/bert/config.h"
+#include "cinta/models/layers.h"
+#include "cinta/ops/random.h"
+
+namespace cinta::models {
+
+/// Token sequences as the encoder reads them.
+struct TokenBatch {
+  Tensor ids;           ///< i64[B,S]
+  Tensor types = {};    ///< i64[B,S]; absent: all 0
+  Tensor lengths = {};  ///< i32[B], tokens before the padding; absent: all S
+};
+
+/// What the layers of one model share.
+struct EncoderContext {
+  const BertConfig* config;
+  const Random* random;
+  Device device;
+  bool causal = false;
+};
+
+class BertEmbeddings : public Module {
+ public:
+  explicit BertEmbeddings(const EncoderContext& context);
+  /// -> [B,S,H]. Throws ShapeError for a sequence longer than the position table.
+  Tensor operator()(const TokenBatch& batch, Where where = Where::current()) const;
+  Embedding word, position, type;
+  LayerNorm norm;
+
+ private:
+  EncoderContext context_;
+};
+
+/// x -> norm(x + dropout(attention(x))) -> norm(x + dropout(mlp(x))).
+class BertLayer : public Module {
+ public:
+  BertLayer(const EncoderContext& context, int64_t index);
+  Tensor operator()(const Tensor& x, const Tensor& lengths, Where where = Where::current()) const;
+
+ private:
+  DropoutSite site(const char* name, double p) const;
+  EncoderContext context_;
+  std::string path_;
+  Tensor qkv_weight_, qkv_bias_;  // query, key and value as one product
+  Linear attention_output_, intermediate_, output_;
+  LayerNorm attention_norm_, output_norm_;
+};
+
+class BertEncoder : public Module {
+ public:
+  explicit BertEncoder(const EncoderContext& context);
+  Tensor operator()(Tensor x, const Tensor& lengths, Where where = Where::current()) const;
+  autograd::CheckpointPolicy checkpoint_policy;
+
+ private:
+  std::vector<std::unique_ptr<BertLayer>> layers_;
+};
+
+}  // namespace cinta::models

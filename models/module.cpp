@@ -1,0 +1,131 @@
+// Walking a tree of modules: names, initial values, modes.
+#include "cinta/models/module.h"
+
+#include "cinta/autograd/mode.h"
+#include "cinta/core/context.h"
+#include "cinta/core/random.h"
+#include "cinta/ops/shape.h"
+
+namespace cinta::models {
+namespace {
+
+/// Element `i` of the parameter called `name`.
+float initial_value(Init init, uint64_t seed, uint32_t stream, uint64_t i) {
+  switch (init.kind) {
+    case Init::zeros:
+      return 0;
+    case Init::ones:
+      return 1;
+    case Init::normal:
+      return static_cast<float>(init.scale * random_normal(seed, stream, 0, i));
+    case Init::uniform:
+      break;
+  }
+  return static_cast<float>(init.scale * (2.0 * to_uniform(random_word(seed, stream, 0, i)) - 1.0));
+}
+
+}  // namespace
+
+template <class Visit>
+void Module::walk(const std::string& path, const std::string& block, Visit&& visit) const {
+  const std::string own_block = block_ ? path : block;
+  visit(path, own_block, *this);
+  for (const Child& child : children_) child.module->walk(path + child.name + ".", own_block, visit);
+}
+
+std::vector<optim::Parameter> Module::parameters() const {
+  std::vector<optim::Parameter> out;
+  walk("", "", [&](const std::string& path, const std::string& block, const Module& module) {
+    for (const Entry& entry : module.entries_)
+      out.push_back(
+          {.name = path + entry.name, .tensor = *entry.tensor, .decay = entry.tensor->rank() > 1, .block = block});
+  });
+  return out;
+}
+
+std::vector<NamedTensor> Module::named_tensors() const {
+  std::vector<NamedTensor> out;
+  walk("", "", [&](const std::string& path, const std::string&, const Module& module) {
+    for (const Entry& entry : module.entries_) {
+      const Tensor plain = detach(*entry.tensor);
+      if (entry.parts.empty()) out.push_back({path + entry.name, plain});
+      int64_t row = 0;
+      for (const Part& part : entry.parts) {
+        out.push_back({path + part.name, slice(plain, 0, row, row + part.rows)});
+        row += part.rows;
+      }
+    }
+  });
+  return out;
+}
+
+int64_t Module::parameter_count() const {
+  int64_t count = 0;
+  for (const optim::Parameter& parameter : parameters()) count += parameter.tensor.numel();
+  return count;
+}
+
+void Module::initialize(uint64_t seed) {
+  autograd::NoGrad off;
+  walk("", "", [&](const std::string& path, const std::string&, const Module& module) {
+    for (const Entry& entry : module.entries_) {
+      if (entry.tensor->device().backend == meta.backend) continue;
+      std::vector<float> values;
+      values.reserve(static_cast<size_t>(entry.tensor->numel()));
+      std::vector<Part> parts = entry.parts;
+      if (parts.empty()) parts = {{entry.name, entry.tensor->shape()[0]}};
+      const int64_t row = entry.tensor->numel() / std::max<int64_t>(1, entry.tensor->shape()[0]);
+      for (const Part& part : parts) {
+        const uint32_t stream = stream_id(path + part.name);
+        for (int64_t i = 0; i < part.rows * row; ++i)
+          values.push_back(initial_value(entry.init, seed, stream, static_cast<uint64_t>(i)));
+      }
+      copy_(*entry.tensor, cinta::to(from_values(values, entry.tensor->shape()), entry.tensor->device()));
+    }
+  });
+}
+
+void Module::train(bool on) {
+  walk("", "", [&](const std::string&, const std::string&, const Module& module) {
+    const_cast<Module&>(module).training_ = on;
+  });
+}
+
+void Module::to(Device device) {
+  CategoryScope weights(Category::weights);
+  walk("", "", [&](const std::string&, const std::string&, const Module& module) {
+    for (const Entry& entry : module.entries_) {
+      const bool trainable = autograd::tracked(*entry.tensor);
+      Tensor moved = cinta::to(detach(*entry.tensor), device);
+      if (trainable) autograd::require_gradient(moved);
+      *entry.tensor = moved;
+    }
+  });
+}
+
+int Module::set_trainable(std::string_view prefix, bool trainable) {
+  int changed = 0;
+  walk("", "", [&](const std::string& path, const std::string&, const Module& module) {
+    for (const Entry& entry : module.entries_) {
+      if (!(path + entry.name).starts_with(prefix)) continue;
+      if (trainable)
+        autograd::require_gradient(*entry.tensor);
+      else
+        entry.tensor->slot.reset();
+      ++changed;
+    }
+  });
+  return changed;
+}
+
+void Module::add_parameter(Tensor& member, std::string name, const Shape& shape, Init init, Device device,
+                           std::vector<Part> parts) {
+  CategoryScope weights(Category::weights);
+  member = empty(shape, Dtype::f32, device);
+  autograd::require_gradient(member);
+  entries_.push_back({std::move(name), &member, init, std::move(parts)});
+}
+
+void Module::add_child(std::string name, Module& child) { children_.push_back({std::move(name), &child}); }
+
+}  // namespace cinta::models
