@@ -4,6 +4,17 @@
 #include "cinta/core/random.h"
 
 namespace cinta::data {
+namespace {
+
+/// Windows that fit wherever an epoch's first one begins, each with the token that follows it.
+int64_t count_windows(int64_t tokens, int64_t length, Where where) {
+  require(length > 0, "windows", where, "length must be positive, given ", length);
+  require(tokens > 2 * length, "windows", where, tokens, " tokens are fewer than two windows of ", length,
+          " and the token after them");
+  return (tokens - 1) / length - 1;
+}
+
+}  // namespace
 
 Characters::Characters(std::string_view text, Where where) {
   require(!text.empty(), "characters", where, "an empty text has no characters");
@@ -42,7 +53,7 @@ WindowBatches::WindowBatches(std::span<const int32_t> tokens, int64_t length, in
     : tokens_(tokens),
       length_(length),
       seed_(seed),
-      order_(length > 0 ? (static_cast<int64_t>(tokens.size()) - 1) / length - 1 : 0, batch_size, seed, where) {}
+      order_(count_windows(static_cast<int64_t>(tokens.size()), length, where), batch_size, seed, where) {}
 
 Batch WindowBatches::batch(int64_t step) const {
   Batch out;

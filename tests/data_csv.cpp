@@ -1,0 +1,169 @@
+// Tables and labelled rows from text; whole files, plain and gzip, good and damaged.
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "cinta/data/csv.h"
+#include "cinta/data/examples.h"
+#include "cinta/data/file.h"
+#include "data_helpers.h"
+#include "scratch.h"
+
+using namespace cinta;
+using namespace cinta::data;
+using namespace cinta::testing;
+using Catch::Matchers::Contains;
+
+namespace {
+
+std::string gzip(const std::string& bytes) {
+  z_stream stream{};
+  deflateInit2(&stream, 9, Z_DEFLATED, 16 + MAX_WBITS, 9, Z_DEFAULT_STRATEGY);
+  std::string out(bytes.size() + 1000, '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  deflate(&stream, Z_FINISH);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+std::string noise(size_t count) {
+  std::string out(count, '\0');
+  uint32_t state = 1;
+  for (char& c : out) c = static_cast<char>((state = state * 1664525u + 1013904223u) >> 24);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("A table of numbers", "[data]") {
+  const std::vector<float> wanted = {1, -2.5f, 3e4f, 0, 5, .125f};
+  for (const char* text : {
+           "1,-2.5,3e4\n0,5,.125\n",                       // plain
+           "1,-2.5,3e4\r\n0,5,.125\r\n",                   // CRLF
+           "1,-2.5,3e4\n0,5,.125",                         // no end of the last line
+           "1,-2.5,3e4\n0,5,.125\n\n \r\n\n",              // blank lines at the end
+           "a,b,c\n1,-2.5,3e4\n0,5,.125\n",                // names
+           "\"a, b\",\"\",c\n1,-2.5,3e4\n0,5,.125\n",      // quoted names, one with a comma
+           "\xef\xbb\xbf+1,-2.5, 3e4 \n0\t,\"5\",.125\n",  // byte order mark, plus sign, blanks, quotes
+       }) {
+    INFO(text);
+    const Table table = parse_csv(text, "t");
+    CHECK(table.rows == 2);
+    CHECK(table.columns == 3);
+    CHECK(table.values == wanted);
+  }
+  CHECK(parse_csv("1\n2\n", "t", {.header = Header::present}).rows == 1);
+}
+
+TEST_CASE("Damaged tables say file, line and column", "[data]") {
+  struct Case {
+    std::string text, message;
+    CsvOptions options = {};
+  };
+  const std::vector<Case> cases = {
+      {"", "t.csv: has no row of numbers"},
+      {"\n\n", "t.csv: has no row of numbers"},
+      {"a,b\n", "t.csv: has no row of numbers"},
+      {"1,2\n3\n", "t.csv: line 2: found 1 columns, expected 2"},
+      {"1,2\n3,4,5\n", "t.csv: line 2: found 3 columns, expected 2"},
+      {"1,2,3\n", "t.csv: line 1: found 3 columns, expected 65", {.columns = 65}},
+      {"a,b\n1,2,3\n", "t.csv: line 2: found 3 columns, expected 2"},
+      {"1,2\n3,four\n", "t.csv: line 2: column 2: found \"four\", expected a finite number"},
+      {"a,2\n", "t.csv: line 1: column 1: found \"a\", expected a finite number"},
+      {"a,b\n", "t.csv: line 1: column 1: found \"a\"", {.header = Header::absent}},
+      {"1,2\n3,\n", "t.csv: line 2: column 2: found nothing, expected a number"},
+      {"1,nan\n", "column 2: found \"nan\""},
+      {"1,1e99\n", "column 2: found \"1e99\""},
+      {"1,inf\n", "column 2: found \"inf\""},
+      {"1,0x10\n", "column 2: found \"0x10\""},
+      {"1,+-1\n", "column 2: found \"+-1\""},
+      {"1;2\n", "t.csv: has no row of numbers"},
+      {"1,2\n1;2\n", "t.csv: line 2: found 1 columns, expected 2"},
+      {"1,2\n\n3,4\n", "t.csv: line 2: blank line inside the table"},
+      {"1,\"2\n", "t.csv: line 1: a quote is never closed"},
+      {"1,a long field that goes on and on\n", "found \"a long field that goes o...\""},
+  };
+  for (const Case& c : cases) {
+    INFO(c.text);
+    CHECK_THAT(error_of<FileError>([&] { parse_csv(c.text, "t.csv", c.options); }), Contains(c.message));
+  }
+}
+
+TEST_CASE("Files are read whole, plain or gzip", "[data]") {
+  const Scratch folder;
+  const std::string bytes = noise(150000) + std::string(150000, 'a'), packed = gzip(bytes);
+  write_bytes(folder / "plain", bytes);
+  write_bytes(folder / "packed", packed);
+  write_bytes(folder / "members", packed + gzip("tail"));
+  write_bytes(folder / "empty", "");
+  CHECK(read_file(folder / "plain") == bytes);
+  CHECK(read_file(folder / "packed") == bytes);
+  CHECK(read_file(folder / "members") == bytes + "tail");
+  CHECK(read_file(folder / "empty").empty());
+
+  const auto message = [&](const std::string& name, size_t limit = maximum_file_bytes) {
+    return error_of<FileError>([&] { read_file(folder / name, limit); });
+  };
+  CHECK_THAT(message("missing"), Contains("missing: cannot be opened: No such file or directory"));
+  CHECK_THAT(message(""), Contains("is a directory, expected a file"));
+  CHECK_THAT(message("plain", 1000), Contains("exceeds the limit of 1000 bytes"));
+  CHECK_THAT(message("packed", 299999), Contains("decompressed size exceeds the limit of 299999 bytes"));
+  for (size_t cut : {size_t{2}, size_t{9}, packed.size() / 2, packed.size() - 8, packed.size() - 1}) {
+    INFO(cut);
+    write_bytes(folder / "cut", packed.substr(0, cut));
+    CHECK_THAT(message("cut"), Contains("gzip data is truncated: it ends at byte " + std::to_string(cut)));
+  }
+  std::string damaged = packed;
+  damaged[packed.size() - 6] ^= 1;  // a bit of the checksum
+  write_bytes(folder / "crc", damaged);
+  CHECK_THAT(message("crc"), Contains("gzip data is damaged") && Contains("incorrect data check"));
+  damaged = packed;
+  damaged[packed.size() - 1] ^= 1;  // a bit of the size
+  write_bytes(folder / "size", damaged);
+  CHECK_THAT(message("size"), Contains("gzip data is damaged") && Contains("incorrect length check"));
+  write_bytes(folder / "stray", packed + "stray");
+  CHECK_THAT(message("stray"), Contains("5 stray bytes after the end of the gzip data"));
+  if (::geteuid() != 0) {  // root may read everything
+    ::chmod((folder / "plain").c_str(), 0);
+    CHECK_THAT(message("plain"), Contains("cannot be opened: Permission denied"));
+  }
+}
+
+TEST_CASE("Labelled rows from a table", "[data]") {
+  const Examples examples = examples_from_table(parse_csv("1,2,0\n3,4,2\n", "t"), "t");
+  CHECK(examples.count == 2);
+  CHECK(examples.features == 2);
+  CHECK(examples.classes == 3);
+  CHECK(examples.inputs == std::vector<float>{1, 2, 3, 4});
+  CHECK(examples.labels == std::vector<int64_t>{0, 2});
+  const auto message = [](const char* text, int64_t classes) {
+    return error_of<FileError>([&] { examples_from_table(parse_csv(text, "t.csv"), "t.csv", classes); });
+  };
+  CHECK_THAT(message("1,2,0\n3,4,2\n", 2),
+             Contains("t.csv: row 2: the last column must be the class") && Contains("in [0, 2), found 2"));
+  CHECK_THAT(message("1,-1\n", 0), Contains("row 1") && Contains("found -1"));
+  CHECK_THAT(message("1,0.5\n", 0), Contains("found 0.5"));
+  CHECK_THAT(message("1\n", 0), Contains("found 1 columns, expected features and then the class"));
+}
+
+TEST_CASE("Standardised training rows have mean 0 and deviation 1", "[data]") {
+  Examples rows{3, 3, 1, {1, 5, 10, 2, 5, 20, 6, 5, 30}, {0, 0, 0}};
+  const Standardizer standardizer = Standardizer::learn(rows);
+  standardizer.apply(rows);
+  for (size_t f : {size_t{0}, size_t{2}}) {
+    double sum = 0, squares = 0;
+    for (size_t i = 0; i < 3; ++i) sum += rows.inputs[3 * i + f], squares += std::pow(rows.inputs[3 * i + f], 2);
+    CHECK(std::abs(sum) < 1e-6);
+    CHECK(squares == Approx(3));
+  }
+  for (size_t i = 0; i < 3; ++i) CHECK(rows.inputs[3 * i + 1] == 0);  // a constant feature is not blown up
+  Examples other{1, 2, 1, {0, 0}, {0}};
+  CHECK_THAT(error_of<ShapeError>([&] { standardizer.apply(other); }), Contains("learnt on 3 features, given 2"));
+}
