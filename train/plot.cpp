@@ -1,0 +1,248 @@
+// Drawing the chart: a fixed grid of 480 by 320 units that scales with the page.
+#include "cinta/train/plot.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "cinta/data/atomic_file.h"
+
+namespace cinta::train {
+namespace {
+
+constexpr double width = 480, right = 468, bottom = 276, left_of_labels = 6;
+constexpr double line_height = 17, letter = 6.6;  // of 12 unit text, an upper estimate
+constexpr size_t colors = 6;
+
+// librsvg and others know no CSS variables, so every color is written twice.
+constexpr std::string_view style = R"(<style>
+text{font:12px system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;fill:#424a53}
+.title{font-weight:600;fill:#1f2328}
+.paper{fill:#ffffff}.grid{stroke:#d8dee4;stroke-width:1}.axis{stroke:#8c959f;stroke-width:1}
+.curve{fill:none;stroke-width:1.8;stroke-linejoin:round;stroke-linecap:round}
+.reference{stroke:#6e7781;stroke-width:1.3;stroke-dasharray:5 4}
+.halo{paint-order:stroke;stroke:#ffffff;stroke-width:4;stroke-linejoin:round}
+.c0{stroke:#0969da}.c1{stroke:#d1540a}.c2{stroke:#1a7f37}.c3{stroke:#8250df}.c4{stroke:#bf3989}.c5{stroke:#57606a}
+@media (prefers-color-scheme:dark){
+text{fill:#b1bac4}.title{fill:#f0f6fc}.paper{fill:#0d1117}.grid{stroke:#262c36}.axis{stroke:#6e7681}
+.reference{stroke:#9198a1}.halo{stroke:#0d1117}
+.c0{stroke:#58a6ff}.c1{stroke:#f0883e}.c2{stroke:#3fb950}.c3{stroke:#bc8cff}.c4{stroke:#f778ba}.c5{stroke:#9ea7b3}
+}
+</style>
+)";
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (char c : text) switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;  // XML forbids control characters
+    }
+  return out;
+}
+
+/// A coordinate with one decimal.
+std::string number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f", value);
+  std::string out = text;
+  if (out.ends_with(".0")) out.resize(out.size() - 2);
+  return out;
+}
+
+std::string text_at(double x, double y, std::string_view anchor, std::string_view kind, std::string_view text) {
+  std::string out = "<text x=\"" + number(x) + "\" y=\"" + number(y) + "\"";
+  if (!anchor.empty()) out.append(" text-anchor=\"").append(anchor) += "\"";
+  if (!kind.empty()) out.append(" class=\"").append(kind) += "\"";
+  return out + ">" + escaped(text) + "</text>\n";
+}
+
+/// A title too long for its size is written smaller.
+std::string title_at(double y, const std::string& title) {
+  constexpr double size = 15, letter_of_title = 0.62;
+  const double fitting = (right - left_of_labels) / (letter_of_title * std::max(double(title.size()), 1.0));
+  return "<text x=\"12\" y=\"" + number(y) +
+         "\" class=\"title\" style=\"font-size:" + number(std::clamp(fitting, 8.0, size)) + "px\">" + escaped(title) +
+         "</text>\n";
+}
+
+std::string line_from(double x1, double y1, double x2, double y2, std::string_view kind) {
+  return "<path class=\"" + std::string(kind) + "\" d=\"M" + number(x1) + " " + number(y1) + "L" + number(x2) + " " +
+         number(y2) + "\"/>\n";
+}
+
+/// Doubles whose differences overflow are as little drawable as infinities.
+bool drawable(double value) { return std::abs(value) < 1e300; }
+
+struct Range {
+  double low = HUGE_VAL, high = -HUGE_VAL;
+  void take(double value) {
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+};
+
+/// Where numbers lie on the paper.
+struct Frame {
+  PlotAxis x, y;
+  double left, top;
+  double across(double value) const { return left + (value - x.low) / (x.high - x.low) * (right - left); }
+  double down(double value) const { return bottom - (value - y.low) / (y.high - y.low) * (bottom - top); }
+};
+
+std::string class_of(size_t index) { return "curve c" + std::to_string(index % colors); }
+/// Series past the last color are dashed.
+std::string dash_of(size_t index) {
+  return index < colors ? "" : " stroke-dasharray=\"" + std::to_string(2 + 3 * (index / colors)) + " 4\"";
+}
+
+/// The path of a curve. A long one is thinned to the least and greatest point of each half unit across.
+std::string curve(const PlotSeries& series, const Frame& frame) {
+  struct Point {
+    double x, y;
+  };
+  std::string path;
+  std::vector<Point> column;  // points not yet drawn, all within one column
+  bool pen_down = false;
+  const bool thin = double(series.x.size()) > 4 * (right - frame.left);
+  const auto draw = [&](const Point& point) {
+    path += (pen_down ? "L" : "M") + number(point.x) + " " + number(point.y) + (pen_down ? "" : "h0");
+    pen_down = true;
+  };
+  const auto flush = [&] {
+    if (column.empty()) return;
+    auto [low, high] = std::ranges::minmax_element(column, {}, &Point::y);
+    if (high < low) std::swap(low, high);
+    draw(*low);
+    if (low != high) draw(*high);
+    column.clear();
+  };
+  for (size_t i = 0; i < series.x.size(); ++i) {
+    if (!drawable(series.x[i]) || !drawable(series.y[i])) {
+      flush();
+      pen_down = false;
+      continue;
+    }
+    const Point point{frame.across(series.x[i]), frame.down(series.y[i])};
+    if (!column.empty() && (!thin || std::floor(2 * column.front().x) != std::floor(2 * point.x))) flush();
+    column.push_back(point);
+  }
+  flush();
+  return path;
+}
+
+/// Names of the curves, wrapped into rows that begin at `y`; returns the markup and moves `y` below it.
+std::string legend(const Plot& plot, double& y) {
+  std::string out;
+  double x = left_of_labels + 6;
+  for (size_t i = 0; i < plot.series.size(); ++i) {
+    const double length = 32 + letter * double(plot.series[i].name.size());
+    if (x > left_of_labels + 6 && x + length > right) {
+      x = left_of_labels + 6;
+      y += line_height;
+    }
+    out +=
+        "<path class=\"" + class_of(i) + "\"" + dash_of(i) + " d=\"M" + number(x) + " " + number(y - 4) + "h18\"/>\n";
+    out += text_at(x + 24, y, "", "", plot.series[i].name);
+    x += length + 10;
+  }
+  if (!plot.series.empty()) y += line_height;
+  return out;
+}
+
+std::string axes(const Plot& plot, const Frame& frame) {
+  std::string out;
+  for (size_t i = 0; i < frame.y.ticks.size(); ++i) {
+    const double y = frame.down(frame.y.ticks[i]);
+    out += line_from(frame.left, y, right, y, "grid");
+    out += text_at(frame.left - 6, y + 4, "end", "", frame.y.labels[i]);
+  }
+  for (size_t i = 0; i < frame.x.ticks.size(); ++i) {
+    const double x = frame.across(frame.x.ticks[i]);
+    out += line_from(x, bottom, x, bottom + 4, "axis");
+    out += text_at(std::min(x, right + 10 - letter * double(frame.x.labels[i].size()) / 2), bottom + 18, "middle", "",
+                   frame.x.labels[i]);
+  }
+  out += line_from(frame.left, bottom, right, bottom, "axis");
+  return out + text_at((frame.left + right) / 2, bottom + 36, "middle", "", plot.x_label);
+}
+
+std::string references(const Plot& plot, const Frame& frame) {
+  std::vector<const PlotReference*> from_above;
+  for (const auto& reference : plot.references)
+    if (drawable(reference.y)) from_above.push_back(&reference);
+  std::ranges::sort(from_above, std::greater(), &PlotReference::y);
+  std::string lines, labels;
+  double last = frame.top - 3;  // the base line of the label before; labels stand 14 apart
+  for (const auto* reference : from_above) {
+    const double y = frame.down(reference->y);
+    lines += line_from(frame.left, y, right, y, "reference");
+    const double base = y - 5 >= last + 14 ? y - 5 : std::max(y, last) + 14;
+    labels += text_at(right - 2, base, "end", "halo", reference->label);
+    last = base;
+  }
+  return lines + labels;
+}
+
+}  // namespace
+
+std::string svg_of(const Plot& plot, Where where) {
+  Range x, y;
+  for (const auto& series : plot.series) {
+    require(series.x.size() == series.y.size(), "plot", where, "series '", series.name, "' has ", series.x.size(),
+            " x and ", series.y.size(), " y");
+    for (size_t i = 0; i < series.x.size(); ++i)
+      if (drawable(series.x[i]) && drawable(series.y[i])) {
+        x.take(series.x[i]);
+        y.take(series.y[i]);
+      }
+  }
+  const bool empty = x.low > x.high;
+  for (const auto& reference : plot.references)
+    if (drawable(reference.y)) y.take(reference.y);
+  if (empty) x = {0, 1};
+  if (y.low > y.high) y = {0, 1};
+
+  double row = 22;
+  std::string head = title_at(row, plot.title);
+  row += line_height + 3;
+  head += legend(plot, row);
+  head += text_at(left_of_labels + 6, row, "", "", plot.y_label);
+  Frame frame{plot_axis(x.low, x.high, 5, false), plot_axis(y.low, y.high, 5, true), 0, row + 12};
+  size_t longest = 0;
+  for (const auto& label : frame.y.labels) longest = std::max(longest, label.size());
+  frame.left = left_of_labels + 10 + letter * double(longest);
+
+  const std::string title = escaped(plot.title);
+  std::string out = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 480 320\" width=\"" + number(width) +
+                    "\" height=\"320\" style=\"width:100%;max-width:960px;height:auto\" role=\"img\" aria-label=\"" +
+                    title + "\">\n<title>" + title + "</title>\n";
+  out += style;
+  out += "<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n" + head + axes(plot, frame);
+  for (size_t i = 0; i < plot.series.size(); ++i)
+    if (const auto path = curve(plot.series[i], frame); !path.empty())
+      out += "<path class=\"" + class_of(i) + "\"" + dash_of(i) + " d=\"" + path + "\"/>\n";
+  out += references(plot, frame);
+  if (empty) out += text_at((frame.left + right) / 2, (frame.top + bottom) / 2, "middle", "", "no finite values");
+  return out + "</svg>\n";
+}
+
+void plot_lines(const std::string& path, const Plot& plot, Where where) {
+  const std::string svg = svg_of(plot, where);
+  data::AtomicFile file(path, where);
+  file.write(svg.data(), svg.size());
+  file.commit(where);
+}
+
+}  // namespace cinta::train

@@ -1,0 +1,48 @@
+// A line chart as one self-contained SVG file: light and dark by the reader's preference, readable at phone width.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "cinta/core/error.h"
+
+namespace cinta::train {
+
+/// A curve. Where x or y is NaN or infinite the line is interrupted.
+struct PlotSeries {
+  std::string name;
+  std::vector<double> x;
+  std::vector<double> y;
+};
+
+/// A dashed horizontal line, such as a baseline.
+struct PlotReference {
+  std::string label;
+  double y;
+};
+
+struct Plot {
+  std::string title;
+  std::string x_label;
+  std::string y_label;
+  std::vector<PlotSeries> series;
+  std::vector<PlotReference> references = {};
+};
+
+/// The SVG text. Of a curve with more points than the chart has columns, the least and greatest of each column are
+/// drawn. Throws ValueError where a series has more x than y or the reverse.
+std::string svg_of(const Plot& plot, Where where = Where::current());
+
+/// Replaces the file at `path` by svg_of(plot).
+void plot_lines(const std::string& path, const Plot& plot, Where where = Where::current());
+
+/// One axis: the range drawn and the round numbers marked on it.
+struct PlotAxis {
+  double low, high;
+  std::vector<double> ticks;
+  std::vector<std::string> labels;
+};
+/// An axis that holds [low, high] with about `count` ticks at multiples of 1, 2 or 5 times a power of ten. With
+/// `round_ends` it begins and ends at ticks.
+PlotAxis plot_axis(double low, double high, int count, bool round_ends);
+
+}  // namespace cinta::train
