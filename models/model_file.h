@@ -1,0 +1,31 @@
+// A model's weights in a safetensors file, under the names that Python users know.
+#pragma once
+#include "cinta/data/safetensors.h"
+#include "cinta/models/module.h"
+
+namespace cinta::models {
+
+/// The tensors of a module as a safetensors writer takes them. `hold` keeps the bytes alive (copies of what does not
+/// lie contiguous in host memory).
+std::vector<data::TensorBytes> file_tensors(const std::vector<NamedTensor>& tensors, std::vector<Tensor>& hold);
+
+/// Writes all of a module's tensors to `path`, which is replaced as a whole or not at all.
+void save_weights(const Module& module, const std::string& path, Where where = Where::current());
+
+/// What loading did, by name.
+struct LoadReport {
+  std::vector<std::string> loaded;
+  std::vector<std::string> missing;  ///< in the model, not in the file: left as they were
+  std::vector<std::string> unused;   ///< in the file, not in the model
+  /// A table of the three, a line each.
+  std::string text() const;
+};
+
+/// Fills the module from `path`. Accepts old names (LayerNorm.gamma and .beta), a missing or additional "bert." prefix,
+/// and any floating-point type (converted to the parameter's). Throws FileError, with nothing changed, for a tensor of
+/// another shape, and for a missing one whose name does not start with one of `optional_prefixes` (a head that is
+/// trained anew).
+LoadReport load_weights(Module& module, const std::string& path, const std::vector<std::string>& optional_prefixes = {},
+                        Where where = Where::current());
+
+}  // namespace cinta::models

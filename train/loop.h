@@ -1,0 +1,43 @@
+// The training loop: steps, numbers, checkpoints, stopping and resuming. A run of N steps gives the same bits whether
+// or not it was interrupted, because everything random is a function of the step.
+#pragma once
+#include <csignal>
+
+#include "cinta/optim/adamw.h"
+#include "cinta/optim/schedule.h"
+#include "cinta/train/task.h"
+
+namespace cinta::train {
+
+struct RunOptions {
+  std::string output_dir;  ///< empty: nothing is written
+  int64_t max_steps = 1000;
+  int64_t accumulation_steps = 1;  ///< micro-batches of one optimizer step
+  optim::AdamWOptions optimizer = {};
+  optim::Schedule schedule = {};  ///< total 0: max_steps
+  double max_grad_norm = 1.0;     ///< 0: no clipping
+  int64_t logging_steps = 10;
+  int64_t eval_steps = 0;       ///< 0: at the end only
+  int64_t save_steps = 0;       ///< 0: at the end and when stopped
+  bool resume = false;          ///< go on from the newest whole checkpoint of output_dir
+  bool overwrite = false;       ///< start anew where a run already lies
+  bool detect_anomaly = false;  ///< find the op that makes the first NaN
+  bool quiet = false;
+  const volatile std::sig_atomic_t* stop = nullptr;  ///< set to a signal's number: finish the step, save, return
+};
+
+struct RunResult {
+  int64_t steps = 0;
+  double loss = 0;  ///< mean over the last logging interval
+  double seconds = 0;
+  double items_per_second = 0;
+  MetricFields evaluation;  ///< empty when stopped early
+  std::string checkpoint;   ///< the directory written last; empty without output_dir
+  int stopped_by = 0;       ///< the signal, or 0
+};
+
+/// Trains until max_steps. Writes metrics.jsonl and checkpoint-N/ into output_dir. `header` describes the run in the
+/// first line of metrics.jsonl. Throws ValueError when the loss becomes NaN (the last checkpoint is kept), FileError.
+RunResult run(Task& task, RunOptions options, const MetricFields& header, Where where = Where::current());
+
+}  // namespace cinta::train

@@ -1,0 +1,76 @@
+// State by parameter name, in the formats the weights use.
+#include "cinta/train/run_state.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "cinta/data/file.h"
+#include "cinta/models/model_file.h"
+#include "cinta/train/checkpoint_names.h"
+
+namespace cinta::train {
+namespace {
+constexpr const char* optimizer_file = "optimizer.safetensors";
+constexpr const char* state_file = "trainer_state.json";
+}  // namespace
+
+void write_run_state(CheckpointWriter& writer, const RunState& state, const optim::Optimizer& optimizer) {
+  std::vector<models::NamedTensor> tensors;
+  for (const auto& [name, tensor] : optimizer.state()) tensors.push_back({name, tensor});
+  std::vector<Tensor> hold;
+  data::write_safetensors(writer.add(optimizer_file), models::file_tensors(tensors, hold));
+  const nlohmann::ordered_json json = {{"global_step", state.step},
+                                       {"interval_loss_sum", state.loss_sum},
+                                       {"interval_correct", state.correct_sum},
+                                       {"interval_items", state.items}};
+  const std::string text = json.dump(2) + "\n";
+  writer.add(state_file).write(text.data(), text.size());
+}
+
+RunState read_run_state(const std::string& directory, optim::Optimizer& optimizer, Where where) {
+  const data::SafetensorsFile file = data::SafetensorsFile::open(directory + "/" + optimizer_file, where);
+  std::vector<optim::NamedTensor> tensors;
+  for (const data::SafetensorsEntry& entry : file.entries()) {
+    const Tensor tensor = empty(Shape(std::span<const int64_t>(entry.shape)), entry.dtype, cpu);
+    file.read(entry, tensor.view().data, where);
+    tensors.emplace_back(entry.name, tensor);
+  }
+  optimizer.load_state(tensors, where);
+
+  const std::string path = directory + "/" + state_file;
+  const nlohmann::json json = nlohmann::json::parse(data::read_file(path), nullptr, false);
+  auto number = [&](const char* key) {
+    require<FileError>(json.is_object() && json.contains(key) && json[key].is_number(), "resume", where, path,
+                       ": no number called ", key);
+    return json[key];
+  };
+  return {number("global_step").get<int64_t>(), number("interval_loss_sum").get<double>(),
+          number("interval_correct").get<double>(), number("interval_items").get<int64_t>()};
+}
+
+void publish_model(const std::string& checkpoint, const std::string& directory, Where where) {
+  for (const std::string& name : names_in(checkpoint, where)) {
+    if (name == manifest_name || name == optimizer_file || name == state_file) continue;
+    const std::string bytes = data::read_file(checkpoint + "/" + name);
+    data::AtomicFile file(directory + "/" + name, where);
+    file.write(bytes.data(), bytes.size());
+    file.commit(where);
+  }
+}
+
+void make_directory(const std::string& path, Where where) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) data::throw_file_error(path, "the directory cannot be made", error.value(), where);
+}
+
+void remove_checkpoints(const std::string& directory, Where where) {
+  for (const std::string& name : names_in(directory, where)) {
+    if (!name.starts_with(checkpoint_prefix) && !name.starts_with("." + checkpoint_prefix)) continue;
+    std::error_code error;
+    std::filesystem::remove_all(directory + "/" + name, error);
+    if (error) data::throw_file_error(directory + "/" + name, "cannot be removed", error.value(), where);
+  }
+}
+
+}  // namespace cinta::train

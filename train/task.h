@@ -1,0 +1,43 @@
+// Task: what is trained. The loop (train/loop.h) knows steps, files and stopping; a task knows its model, data and
+// loss.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "cinta/data/loader.h"
+#include "cinta/models/module.h"
+#include "cinta/ops/random.h"
+#include "cinta/train/checkpoint_directory.h"
+#include "cinta/train/metrics.h"
+
+namespace cinta::train {
+
+/// What one micro-batch computes.
+struct Forward {
+  Tensor loss_sum;  ///< sum over the batch's items, on the tape
+  Tensor correct;   ///< number of items predicted right (one element), not on the tape
+};
+
+class Task {
+ public:
+  virtual ~Task() = default;
+  virtual models::Module& model() = 0;
+  /// The model's dropout numbers, or null.
+  virtual Random* random() { return nullptr; }
+  virtual const data::BatchSource& batches() const = 0;
+  /// Rows that one micro-batch advances the global numbering of random elements by.
+  virtual int64_t samples_per_batch() const = 0;
+  virtual Forward forward(const data::Batch& batch) = 0;
+  /// Numbers on data that is not trained on; names start with "eval_".
+  virtual MetricFields evaluate() = 0;
+  /// Puts the model's own files (weights, configuration, vocabulary) into a directory being written.
+  virtual void save(CheckpointWriter& writer) = 0;
+  /// Reads the weights back from such a directory.
+  virtual void load(const std::string& directory) = 0;
+  /// What the progress bar counts in a batch, and how that is called.
+  virtual int64_t progress_items(const data::Batch& batch) const = 0;
+  virtual const char* progress_unit() const = 0;
+  virtual const char* accuracy_name() const = 0;
+};
+
+}  // namespace cinta::train
