@@ -1,0 +1,20 @@
+// The commands of `cinta`: each file adds one to the command line.
+#pragma once
+#include <csignal>
+
+namespace CLI {
+class App;
+}
+
+namespace cinta::tools {
+
+/// The signal that asked the program to stop, or 0.
+extern volatile std::sig_atomic_t stop_signal;
+/// What main() returns after a clean stop on a signal: 128 + its number.
+extern int exit_code;
+
+void add_train(CLI::App& app);
+void add_eval(CLI::App& app);
+void add_fill(CLI::App& app);
+
+}  // namespace cinta::tools

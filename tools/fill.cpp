@@ -1,0 +1,108 @@
+// `cinta fill "std::[MASK]<int> v;"`, and `cinta eval`.
+#include "tools/fill.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <numeric>
+
+#include "cinta/autograd/mode.h"
+#include "cinta/data/file.h"
+#include "cinta/models/model_file.h"
+#include "cinta/ops/softmax.h"
+#include "cinta/train/masked_task.h"
+#include "tools/commands.h"
+
+namespace cinta::tools {
+namespace {
+
+models::BertForMaskedLM& load(std::unique_ptr<models::BertForMaskedLM>& model, const std::string& directory) {
+  const std::string path = directory + "/config.json";
+  model = std::make_unique<models::BertForMaskedLM>(models::BertConfig::from_json(data::read_file(path), path));
+  models::load_weights(*model, directory + "/model.safetensors");
+  return *model;
+}
+
+}  // namespace
+
+void print_filled(models::BertForMaskedLM& model, const data::WordPiece& tokenizer, const std::string& text,
+                  int64_t count) {
+  autograd::NoGrad off;
+  const data::Encoding encoding = tokenizer.encode_framed(text);
+  const int64_t length = static_cast<int64_t>(encoding.ids.size());
+  const int32_t mask = tokenizer.vocabulary().id("[MASK]");
+  std::vector<int64_t> ids(encoding.ids.begin(), encoding.ids.end()), places;
+  for (int64_t i = 0; i < length; ++i)
+    if (ids[static_cast<size_t>(i)] == mask) places.push_back(i);
+  require(!places.empty(), "fill", Where(), "the text has a [MASK]: '", text, "'");
+  require(length <= model.config().max_position_embeddings, "fill", Where(), "at most ",
+          model.config().max_position_embeddings, " tokens, given ", length, ": '", text, "'");
+  const bool training = model.training();
+  model.train(false);
+  const Tensor logits =
+      model({.ids = from_values(ids, {1, length})}, from_values(places, {static_cast<int64_t>(places.size())}));
+  model.train(training);
+  const std::vector<float> probabilities = to_vector<float>(softmax(logits));
+  const size_t vocabulary = static_cast<size_t>(logits.size(1));
+  std::printf("%s\n", text.c_str());
+  for (size_t place = 0; place < places.size(); ++place) {
+    const float* row = probabilities.data() + place * vocabulary;
+    std::vector<int32_t> order(vocabulary);
+    std::iota(order.begin(), order.end(), 0);
+    const auto best = std::min<int64_t>(count, static_cast<int64_t>(vocabulary));
+    std::partial_sort(order.begin(), order.begin() + best, order.end(),
+                      [&](int32_t a, int32_t b) { return row[a] > row[b]; });
+    for (int64_t i = 0; i < best; ++i)
+      std::printf("  %5.1f %%  %s\n", 100.0 * row[order[static_cast<size_t>(i)]],
+                  tokenizer.vocabulary().token(order[static_cast<size_t>(i)]).c_str());
+    if (place + 1 < places.size()) std::printf("  --\n");
+  }
+}
+
+void add_fill(CLI::App& app) {
+  struct Options {
+    std::string text, model = "runs/headers-bert";
+    int64_t top = 3;
+  };
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("fill", "fill in the [MASK] of a text");
+  command->add_option("text", options->text, "e.g. \"std::[MASK]<int> v;\"")->required();
+  command->add_option("--model", options->model, "directory with model.safetensors, config.json, vocab.txt")
+      ->capture_default_str();
+  command->add_option("--top", options->top, "guesses to show")->capture_default_str()->check(CLI::PositiveNumber);
+  command->callback([options] {
+    std::unique_ptr<models::BertForMaskedLM> model;
+    const data::WordPiece tokenizer(data::Vocabulary::load(options->model + "/vocab.txt"));
+    print_filled(load(model, options->model), tokenizer, options->text, options->top);
+  });
+}
+
+void add_eval(CLI::App& app) {
+  struct Options {
+    std::string data, model = "runs/headers-bert";
+    int64_t batch_size = 32;
+    uint64_t seed = 0;
+  };
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("eval", "held-out loss and masked accuracy of a trained BERT on text files");
+  command->add_option("--data", options->data, "a text file or a folder")->required();
+  command->add_option("--model", options->model, "directory with model.safetensors, config.json, vocab.txt")
+      ->capture_default_str();
+  command->add_option("--batch_size", options->batch_size)->capture_default_str()->check(CLI::PositiveNumber);
+  command->add_option("--seed", options->seed, "of the masks")->capture_default_str();
+  command->callback([options] {
+    const std::string path = options->model + "/config.json";
+    const models::BertConfig config = models::BertConfig::from_json(data::read_file(path), path);
+    const data::WordPiece tokenizer(data::Vocabulary::load(options->model + "/vocab.txt"));
+    const data::Sequences text =
+        data::make_sequences(data::read_documents(options->data), tokenizer, config.max_position_embeddings);
+    const train::MaskedCorpus corpus{tokenizer, text, text};
+    train::MaskedTask task(corpus, config, options->batch_size, options->seed);
+    task.load(options->model);
+    for (const auto& [name, value] : task.evaluate())
+      if (const double* number = std::get_if<double>(&value)) std::printf("%s %.4f\n", name.c_str(), *number);
+  });
+}
+
+}  // namespace cinta::tools

@@ -1,0 +1,140 @@
+// `cinta train mlp | bert`.
+#include <cmath>
+#include <cstdio>
+#include <memory>
+
+#include "cinta/data/digits.h"
+#include "cinta/train/classify_task.h"
+#include "cinta/train/masked_task.h"
+#include "tools/commands.h"
+#include "tools/fill.h"
+#include "tools/train_options.h"
+
+namespace cinta::tools {
+namespace {
+
+double number(const train::MetricFields& fields, std::string_view name) {
+  for (const auto& [key, value] : fields)
+    if (key == name) return std::get<double>(value);
+  return std::nan("");
+}
+
+struct MlpOptions : TrainOptions {
+  std::vector<int64_t> hidden{128, 64};
+  int64_t seeds = 1;
+};
+
+data::Examples read_examples(const std::string& path) {
+  constexpr int64_t generated_count = 1797;  // as many as the UCI set's test part
+  return path == "generated" ? data::generate_digits(generated_count, 0) : data::read_digits(path);
+}
+
+void train_mlp(const MlpOptions& options) {
+  const data::Examples examples = read_examples(options.data);
+  double sum = 0, squares = 0;
+  for (int64_t i = 0; i < options.seeds; ++i) {
+    const uint64_t seed = options.seed + static_cast<uint64_t>(i);
+    data::Split split = data::split(examples, 0.2, seed);
+    const data::Standardizer standardizer = data::Standardizer::learn(split.train);
+    standardizer.apply(split.train);
+    standardizer.apply(split.test);
+    const int64_t train_count = split.train.count, test_count = split.test.count;
+    train::ClassifyTask task(std::move(split), options.hidden, options.batch_size, seed, parse_device(options.device));
+    train::RunOptions run = options.resolve((train_count + options.batch_size - 1) / options.batch_size);
+    if (i > 0 && !run.output_dir.empty()) run.output_dir += "/seed-" + std::to_string(seed);
+    const train::RunResult result = train::run(task, run, options.header("mlp"));
+    publish(result, run.output_dir, {});
+    if (result.stopped_by) return;
+    const double accuracy = 100 * number(result.evaluation, "eval_accuracy");
+    std::printf("seed %llu: %lld to train on, %lld to test; test accuracy %.2f %% after %lld steps in %.1f s\n",
+                static_cast<unsigned long long>(seed), static_cast<long long>(train_count),
+                static_cast<long long>(test_count), accuracy, static_cast<long long>(result.steps), result.seconds);
+    sum += accuracy;
+    squares += accuracy * accuracy;
+  }
+  const double count = static_cast<double>(options.seeds), mean = sum / count;
+  if (options.seeds > 1)
+    std::printf("mean of %lld seeds: test accuracy %.2f +- %.2f %%\n", static_cast<long long>(options.seeds), mean,
+                std::sqrt(std::max(0.0, (squares - count * mean * mean) / (count - 1))));
+  if (!options.run.output_dir.empty())
+    std::printf("weights, metrics and loss curve: %s\n", options.run.output_dir.c_str());
+}
+
+struct BertOptions : TrainOptions {
+  std::string size = "tiny";
+  int64_t length = 64, vocab_size = 4096;
+  double dropout = 0.1;
+};
+
+void train_bert(const BertOptions& options) {
+  auto say = [&](const std::string& text) {
+    if (!options.run.quiet) std::fprintf(stderr, "%s\n", text.c_str());
+  };
+  const train::MaskedCorpus corpus =
+      train::prepare_corpus(options.data, options.vocab_size, options.length, options.seed, say);
+  models::BertConfig config = models::BertConfig::named(options.size);
+  config.max_position_embeddings = options.length;
+  config.hidden_dropout_prob = config.attention_probs_dropout_prob = options.dropout;
+  train::MaskedTask task(corpus, config, options.batch_size, options.seed, parse_device(options.device));
+  task.model().set_checkpoint_policy(autograd::parse_checkpoint_policy(options.gradient_checkpointing));
+  const data::UnigramBaseline baseline =
+      data::unigram_baseline(corpus.train, corpus.held_out, corpus.tokenizer.vocabulary());
+  say(join("bert-", options.size, ": ", task.model().parameter_count(), " parameters"));
+
+  const int64_t steps_per_epoch = (corpus.train.count + options.batch_size - 1) / options.batch_size;
+  const train::RunResult result = train::run(task, options.resolve(steps_per_epoch), options.header("bert"));
+  publish(result, options.run.output_dir, {{"unigram", baseline.loss}});
+  if (result.stopped_by) return;
+  const double loss = number(result.evaluation, "eval_loss"),
+               accuracy = 100 * number(result.evaluation, "eval_masked_accuracy");
+  std::printf("%lld steps in %.0f s, %.0f tokens/s\n", static_cast<long long>(result.steps), result.seconds,
+              result.items_per_second);
+  std::printf("held out            loss (nats)   masked accuracy\n");
+  std::printf("  this model        %8.3f      %8.2f %%\n", loss, accuracy);
+  std::printf("  token frequencies %8.3f      %8.2f %%   (always the most frequent token)\n", baseline.loss,
+              100 * baseline.accuracy);
+  std::printf("  better by         %8.3f nats\n", baseline.loss - loss);
+  for (const char* line : {"#include <[MASK]>", "std::[MASK]<int> v;", "return *[MASK];", "template<typename _[MASK]>",
+                           "for (int i = 0; i < n; ++[MASK])"})
+    print_filled(task.model(), corpus.tokenizer, line, 3);
+  if (!options.run.output_dir.empty())
+    std::printf("weights, vocabulary, metrics and loss curve: %s\n", options.run.output_dir.c_str());
+}
+
+}  // namespace
+
+void add_train(CLI::App& app) {
+  CLI::App* train = app.add_subcommand("train", "train a model")->require_subcommand(1);
+
+  auto mlp = std::make_shared<MlpOptions>();
+  mlp->batch_size = 64;
+  mlp->run.optimizer.rate = 1e-3;
+  mlp->epochs = 30;
+  mlp->run.max_grad_norm = 0;
+  CLI::App* mlp_command =
+      train->add_subcommand("mlp", "an MLP on handwritten digits (CSV of 64 pixels and the class, or 'generated')");
+  mlp->add_to(*mlp_command);
+  mlp_command->add_option("--hidden", mlp->hidden, "widths of the hidden layers")->capture_default_str();
+  mlp_command->add_option("--seeds", mlp->seeds, "runs with consecutive seeds")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  mlp_command->callback([mlp, mlp_command] {
+    if (mlp_command->count("--max_steps")) mlp->epochs = 0;
+    train_mlp(*mlp);
+  });
+
+  auto bert = std::make_shared<BertOptions>();
+  bert->run.max_steps = 5000;
+  bert->run.optimizer.rate = 2e-3;
+  bert->run.schedule.warmup = 100;
+  CLI::App* bert_command =
+      train->add_subcommand("bert", "a BERT as masked language model on the text files of a folder");
+  bert->add_to(*bert_command);
+  bert_command->add_option("--size", bert->size, "tiny, mini, small, base, large")->capture_default_str();
+  bert_command->add_option("--sequence_length", bert->length)->capture_default_str();
+  bert_command->add_option("--vocab_size", bert->vocab_size)->capture_default_str();
+  bert_command->add_option("--dropout", bert->dropout)->capture_default_str();
+  bert_command->callback([bert] { train_bert(*bert); });
+}
+
+}  // namespace cinta::tools

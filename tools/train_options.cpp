@@ -1,0 +1,88 @@
+// Shared options, and what every training leaves behind.
+#include "tools/train_options.h"
+
+#include <cmath>
+#include <cstdio>
+
+#include "cinta/backends/threads.h"
+#include "cinta/train/run_state.h"
+#include "tools/commands.h"
+
+namespace cinta::tools {
+
+void TrainOptions::add_to(CLI::App& command) {
+  optim::AdamWOptions& adam = run.optimizer;
+  command.add_option("--data", data, "what to train on")->required();
+  command.add_option("--output_dir", run.output_dir, "directory of the run")->capture_default_str();
+  command.add_option("--max_steps", run.max_steps, "optimizer steps")->capture_default_str();
+  command.add_option("--num_train_epochs", epochs, "passes over the data, instead of --max_steps");
+  command.add_option("--per_device_train_batch_size,--batch_size", batch_size, "samples of a micro-batch")
+      ->capture_default_str();
+  command.add_option("--gradient_accumulation_steps", run.accumulation_steps, "micro-batches of a step")
+      ->capture_default_str();
+  command.add_option("--learning_rate", adam.rate, "peak rate of AdamW")->capture_default_str();
+  command.add_option("--lr_scheduler_type", schedule, "constant, linear, cosine, polynomial, inverse_sqrt")
+      ->capture_default_str();
+  command.add_option("--warmup_steps", run.schedule.warmup, "steps of linear warm-up")->capture_default_str();
+  command.add_option("--weight_decay", adam.weight_decay, "decoupled; not for biases and norms")->capture_default_str();
+  command.add_option("--adam_beta1", adam.beta1)->capture_default_str();
+  command.add_option("--adam_beta2", adam.beta2)->capture_default_str();
+  command.add_option("--adam_epsilon", adam.eps)->capture_default_str();
+  command.add_option("--max_grad_norm", run.max_grad_norm, "clip the global norm; 0: off")->capture_default_str();
+  command.add_option("--gradient_checkpointing", gradient_checkpointing, "none, sqrt, every:N, selective:op,op")
+      ->capture_default_str();
+  command.add_option("--logging_steps", run.logging_steps)->capture_default_str();
+  command.add_option("--eval_steps", run.eval_steps, "0: at the end only")->capture_default_str();
+  command.add_option("--save_steps", run.save_steps, "0: at the end and when stopped")->capture_default_str();
+  command.add_option("--seed", seed, "every random number follows from it")->capture_default_str();
+  command.add_option("--device", device)->capture_default_str();
+  command.add_option("--threads", threads, "0: all cores")->capture_default_str();
+  command.add_flag("--resume", run.resume, "go on from the newest whole checkpoint");
+  command.add_flag("--overwrite", run.overwrite, "start anew where a run already lies");
+  command.add_flag("--detect_anomaly", run.detect_anomaly, "find the op that makes the first NaN");
+  command.add_flag("--quiet", run.quiet, "no progress");
+}
+
+train::RunOptions TrainOptions::resolve(int64_t steps_per_epoch) const {
+  if (threads > 0) set_threads(threads);
+  train::RunOptions out = run;
+  out.schedule.kind = optim::parse_schedule(schedule);
+  if (epochs > 0) out.max_steps = static_cast<int64_t>(std::ceil(epochs * static_cast<double>(steps_per_epoch)));
+  out.stop = &stop_signal;
+  return out;
+}
+
+train::MetricFields TrainOptions::header(const std::string& task) const {
+  return {{"task", task},
+          {"data", data},
+          {"seed", static_cast<int64_t>(seed)},
+          {"batch_size", batch_size},
+          {"gradient_accumulation_steps", run.accumulation_steps},
+          {"learning_rate", run.optimizer.rate},
+          {"weight_decay", run.optimizer.weight_decay},
+          {"lr_scheduler_type", schedule}};
+}
+
+void publish(const train::RunResult& result, const std::string& directory,
+             const std::vector<train::PlotReference>& references) {
+  if (directory.empty()) return;
+  train::publish_model(result.checkpoint, directory);
+  const train::MetricsFile metrics = train::read_metrics(directory + "/metrics.jsonl");
+  train::Plot plot{.title = "Loss of " + directory,
+                   .x_label = "step",
+                   .y_label = "loss in nats",
+                   .series = {},
+                   .references = references};
+  for (const char* name : {"loss", "eval_loss"}) {
+    const train::MetricSeries series = metrics.series(name);
+    if (!series.steps.empty()) plot.series.push_back({name, series.steps, series.values});
+  }
+  train::plot_lines(directory + "/loss.svg", plot);
+  if (result.stopped_by) {
+    std::printf("stopped at step %lld; --resume goes on from %s\n", static_cast<long long>(result.steps),
+                result.checkpoint.c_str());
+    exit_code = 128 + result.stopped_by;
+  }
+}
+
+}  // namespace cinta::tools

@@ -1,0 +1,34 @@
+// The options that every kind of training shares, under the names that users of the HF Trainer know.
+#pragma once
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "cinta/train/loop.h"
+#include "cinta/train/plot.h"
+
+namespace cinta::tools {
+
+struct TrainOptions {
+  std::string data;
+  train::RunOptions run;
+  std::string schedule = "linear";
+  std::string gradient_checkpointing = "none";
+  std::string device = "cpu";
+  int64_t batch_size = 32;
+  double epochs = 0;
+  uint64_t seed = 0;
+  int threads = 0;
+
+  /// Adds the options to a command; the members' values are the defaults.
+  void add_to(CLI::App& command);
+  /// What remains to be done once the command line is read.
+  train::RunOptions resolve(int64_t steps_per_epoch) const;
+  /// The first line of metrics.jsonl.
+  train::MetricFields header(const std::string& task) const;
+};
+
+/// After a run: model files into the run's directory, the loss curve beside them, and where they are.
+void publish(const train::RunResult& result, const std::string& directory,
+             const std::vector<train::PlotReference>& references);
+
+}  // namespace cinta::tools
