@@ -2,6 +2,10 @@
 // and the file that includes it may each use the pair. See isa.h.
 #include "cinta/backends/cpu/isa.h"
 
+#ifdef CINTA_ISA_OPEN
+#error "isa_begin.h stands below all other includes, after an empty line"
+#endif
+#define CINTA_ISA_OPEN
 #define CINTA_ISA_JOIN(a, b) a##b
 #define CINTA_ISA_NAMESPACE(name) CINTA_ISA_JOIN(cpu_, name)
 

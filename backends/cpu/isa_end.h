@@ -9,5 +9,6 @@
 #endif
 #endif
 
+#undef CINTA_ISA_OPEN
 #undef CINTA_ISA_NAMESPACE
 #undef CINTA_ISA_JOIN

@@ -1,7 +1,8 @@
 // The matrix product that needs no library: b is packed once, then tiles of rows are computed on all threads.
-#include "cinta/backends/cpu/isa_begin.h"
 #include "cinta/backends/cpu/parallel.h"
 #include "cinta/backends/cpu/simd/gemm_kernel.h"
+
+#include "cinta/backends/cpu/isa_begin.h"
 namespace {
 
 /// A product and how it is cut.

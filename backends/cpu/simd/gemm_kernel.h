@@ -6,8 +6,9 @@
 #include <cstring>
 
 #include "cinta/backends/cpu/gemm.h"
-#include "cinta/backends/cpu/isa_begin.h"
 #include "cinta/backends/cpu/simd/convert.h"
+
+#include "cinta/backends/cpu/isa_begin.h"
 
 #if CINTA_ISA_LEVEL == 2
 inline constexpr int vector_bytes = 64, panel_rows = 12;
