@@ -164,6 +164,10 @@ TEST_CASE("Standardised training rows have mean 0 and deviation 1", "[data]") {
     CHECK(squares == Approx(3));
   }
   for (size_t i = 0; i < 3; ++i) CHECK(rows.inputs[3 * i + 1] == 0);  // a constant feature is not blown up
+  Examples faint{2, 2, 1, {0, 100, 1, 300}, {0, 0}};  // varies by 0.5, a tenth of all features' deviation is some 12
+  Standardizer::learn(faint).apply(faint);
+  CHECK(std::abs(faint.inputs[0]) < 0.1);
+  CHECK(faint.inputs[1] == Approx(-1));
   Examples other{1, 2, 1, {0, 0}, {0}};
   CHECK_THAT(error_of<ShapeError>([&] { standardizer.apply(other); }), Contains("learnt on 3 features, given 2"));
 }

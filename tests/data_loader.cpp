@@ -32,13 +32,15 @@ TEST_CASE("A permutation holds every number once", "[data]") {
 }
 
 TEST_CASE("All orders are equally likely", "[data]") {
-  std::map<std::vector<int64_t>, int> seen;
-  constexpr int draws = 24000;
-  for (uint32_t epoch = 0; epoch < draws; ++epoch) ++seen[permutation(4, 1, epoch)];
-  CHECK(seen.size() == 24);
-  double chi_square = 0;  // 23 degrees of freedom: 60 is passed by chance once in 30,000
-  for (const auto& [order, count] : seen) chi_square += std::pow(count - draws / 24.0, 2) / (draws / 24.0);
-  CHECK(chi_square < 60);
+  for (const auto& [count, orders] : {std::pair{4, 24}, std::pair{5, 120}}) {
+    std::map<std::vector<int64_t>, int> seen;
+    const double expected = 500;
+    for (uint32_t epoch = 0; epoch < expected * orders; ++epoch) ++seen[permutation(count, 1, epoch)];
+    CHECK(seen.size() == static_cast<size_t>(orders));
+    double chi_square = 0;  // mean orders - 1, variance twice that: five deviations above it
+    for (const auto& [order, times] : seen) chi_square += std::pow(times - expected, 2) / expected;
+    CHECK(chi_square < orders - 1 + 5 * std::sqrt(2.0 * (orders - 1)));
+  }
 }
 
 TEST_CASE("Each epoch sees every sample once, whatever the batch size", "[data]") {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <set>
 
 #include "cinta/data/batches.h"
 #include "cinta/data/masking.h"
@@ -86,10 +87,21 @@ TEST_CASE("A mask is a pure function of seed, epoch and sample", "[data]") {
     ids.insert(ids.end(), places.begin(), places.end());
     return ids;
   };
+  const auto masked_alone = [&](uint32_t epoch, int64_t sample) {
+    std::vector<int64_t> ids = {2, 7, 3}, places(1), labels(1);
+    Masker(vocabulary, 1).mask(ids, epoch, sample, places, labels);
+    return ids[1];
+  };
   CHECK(masked(1, 2, 3) == masked(1, 2, 3));
   CHECK(masked(1, 2, 3) != masked(2, 2, 3));
   CHECK(masked(1, 2, 3) != masked(1, 3, 3));
   CHECK(masked(1, 2, 3) != masked(1, 2, 4));
+  std::set<int64_t> became;  // the one target's fate is drawn anew for each epoch and each sample
+  for (uint32_t epoch = 0; epoch < 100; ++epoch) became.insert(masked_alone(epoch, 1));
+  CHECK(became.size() > 5);
+  became.clear();
+  for (int64_t sample = 0; sample < 100; ++sample) became.insert(masked_alone(1, sample));
+  CHECK(became.size() > 5);
 }
 
 TEST_CASE("Short and special sequences leave seats ignored", "[data]") {
