@@ -4,6 +4,7 @@ if(tool_sources)
   add_executable(cinta_command ${tool_sources})
   set_target_properties(cinta_command PROPERTIES OUTPUT_NAME cinta)
   target_link_libraries(cinta_command PRIVATE cinta cinta_private CLI11::CLI11)
+  target_include_directories(cinta_command PRIVATE ${CMAKE_SOURCE_DIR})
   install(TARGETS cinta_command)
 endif()
 
