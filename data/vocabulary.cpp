@@ -38,9 +38,14 @@ Vocabulary Vocabulary::load(const std::string& path, Where where) {
   return Vocabulary(std::move(tokens), path, where);
 }
 
-void Vocabulary::save(const std::string& path, Where where) const {
+std::string Vocabulary::text() const {
   std::string text;
   for (const std::string& token : tokens_) text += token + '\n';
+  return text;
+}
+
+void Vocabulary::save(const std::string& path, Where where) const {
+  const std::string text = this->text();
   AtomicFile file(path, where);
   file.write(text.data(), text.size());
   file.commit(where);

@@ -19,6 +19,8 @@ class Vocabulary {
   /// Reads vocab.txt: lines end in LF or CRLF, blanks at a line's end are dropped, empty lines may stand at the end
   /// only.
   static Vocabulary load(const std::string& path, Where where = Where::current());
+  /// What vocab.txt holds.
+  std::string text() const;
   /// Writes vocab.txt.
   void save(const std::string& path, Where where = Where::current()) const;
 

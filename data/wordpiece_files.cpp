@@ -21,17 +21,21 @@ bool flag(const nlohmann::json& config, const char* key, bool otherwise, const s
 
 }  // namespace
 
-void save_wordpiece(const WordPiece& tokenizer, const std::string& folder, Where where) {
-  tokenizer.vocabulary().save(folder + "/vocab.txt", where);
+std::vector<std::pair<std::string, std::string>> wordpiece_files(const WordPiece& tokenizer) {
   nlohmann::ordered_json config;
   config["tokenizer_class"] = "BertTokenizer";
   config["do_lower_case"] = tokenizer.options().lower_case;
   config["strip_accents"] = tokenizer.options().strip_accents;
   config["tokenize_chinese_chars"] = true;
-  const std::string text = config.dump(2) + '\n';
-  AtomicFile file(folder + "/tokenizer_config.json", where);
-  file.write(text.data(), text.size());
-  file.commit(where);
+  return {{"vocab.txt", tokenizer.vocabulary().text()}, {"tokenizer_config.json", config.dump(2) + '\n'}};
+}
+
+void save_wordpiece(const WordPiece& tokenizer, const std::string& folder, Where where) {
+  for (const auto& [name, text] : wordpiece_files(tokenizer)) {
+    AtomicFile file(folder + "/" + name, where);
+    file.write(text.data(), text.size());
+    file.commit(where);
+  }
 }
 
 WordPiece load_wordpiece(const std::string& folder, Where where) {

@@ -1,11 +1,16 @@
 // A tokenizer as a folder of files, under the names that Python's BertTokenizer reads.
 #pragma once
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "cinta/core/error.h"
 #include "cinta/data/wordpiece.h"
 
 namespace cinta::data {
+
+/// The names and contents of the files.
+std::vector<std::pair<std::string, std::string>> wordpiece_files(const WordPiece& tokenizer);
 
 /// Writes `vocab.txt` and `tokenizer_config.json` (do_lower_case, strip_accents) into an existing folder.
 void save_wordpiece(const WordPiece& tokenizer, const std::string& folder, Where where = Where::current());

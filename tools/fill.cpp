@@ -9,6 +9,7 @@
 
 #include "cinta/autograd/mode.h"
 #include "cinta/data/file.h"
+#include "cinta/data/wordpiece_files.h"
 #include "cinta/models/model_file.h"
 #include "cinta/ops/softmax.h"
 #include "cinta/train/masked_task.h"
@@ -73,7 +74,7 @@ void add_fill(CLI::App& app) {
   command->add_option("--top", options->top, "guesses to show")->capture_default_str()->check(CLI::PositiveNumber);
   command->callback([options] {
     std::unique_ptr<models::BertForMaskedLM> model;
-    const data::WordPiece tokenizer(data::Vocabulary::load(options->model + "/vocab.txt"));
+    const data::WordPiece tokenizer = data::load_wordpiece(options->model);
     print_filled(load(model, options->model), tokenizer, options->text, options->top);
   });
 }
@@ -94,7 +95,7 @@ void add_eval(CLI::App& app) {
   command->callback([options] {
     const std::string path = options->model + "/config.json";
     const models::BertConfig config = models::BertConfig::from_json(data::read_file(path), path);
-    const data::WordPiece tokenizer(data::Vocabulary::load(options->model + "/vocab.txt"));
+    const data::WordPiece tokenizer = data::load_wordpiece(options->model);
     const data::Sequences text =
         data::make_sequences(data::read_documents(options->data), tokenizer, config.max_position_embeddings);
     const train::MaskedCorpus corpus{tokenizer, text, text};

@@ -2,6 +2,7 @@
 #include "cinta/train/masked_task.h"
 
 #include "cinta/autograd/mode.h"
+#include "cinta/data/wordpiece_files.h"
 #include "cinta/data/wordpiece_trainer.h"
 #include "cinta/models/model_file.h"
 #include "cinta/ops/elementwise.h"
@@ -13,16 +14,17 @@ namespace cinta::train {
 
 MaskedCorpus prepare_corpus(const std::string& path, int64_t vocab_size, int64_t length, uint64_t seed,
                             const std::function<void(const std::string&)>& say, Where where) {
-  constexpr double held_out_fraction = 0.1;
+  constexpr double held_out_fraction = 0.05;
+  constexpr data::TokenizerOptions cased{.lower_case = false, .strip_accents = false};  // code means its capitals
   const data::DocumentSplit split =
       data::split_documents(data::read_documents(path, where), held_out_fraction, seed, where);
   size_t bytes = 0;
   data::WordCounts counts;
   for (const data::Document& document : split.train) {
     bytes += document.text.size();
-    data::count_words(counts, document.text, {}, document.path, where);
+    data::count_words(counts, document.text, cased, document.path, where);
   }
-  data::WordPiece tokenizer(data::learn_vocabulary(counts, vocab_size, where));
+  data::WordPiece tokenizer(data::learn_vocabulary(counts, vocab_size, where), cased);
   MaskedCorpus corpus{tokenizer, data::make_sequences(split.train, tokenizer, length, where),
                       data::make_sequences(split.held_out, tokenizer, length, where)};
   say(join(path, ": ", split.train.size(), " files (", bytes >> 10, " KiB) to train on, ", split.held_out.size(),
@@ -79,10 +81,8 @@ void MaskedTask::save(CheckpointWriter& writer) {
   data::write_safetensors(writer.add("model.safetensors"), models::file_tensors(bert_->named_tensors(), hold));
   const std::string config = bert_->config().to_json(bert_->architecture());
   writer.add("config.json").write(config.data(), config.size());
-  std::string words;
-  for (int64_t id = 0; id < corpus_.tokenizer.vocabulary().size(); ++id)
-    words += corpus_.tokenizer.vocabulary().token(id) + "\n";
-  writer.add("vocab.txt").write(words.data(), words.size());
+  for (const auto& [name, text] : data::wordpiece_files(corpus_.tokenizer))
+    writer.add(name).write(text.data(), text.size());
 }
 
 void MaskedTask::load(const std::string& directory) { models::load_weights(*bert_, directory + "/model.safetensors"); }
