@@ -87,7 +87,12 @@ inline float tanh(float x) {
   return magnitude < 0.625f ? near : far;
 }
 
-/// The logistic function, its complement and its slope, each accurate where it is small.
+/// 1 / (1 + e^-x), accurate on both sides.
+inline float sigmoid(float x) {
+  const float e = exp(-std::fabs(x));
+  return (x < 0 ? e : 1) / (1 + e);
+}
+/// The same and its slope.
 struct Logistic {
   float value, slope;
 };
@@ -95,7 +100,6 @@ inline Logistic logistic(float x) {
   const float e = exp(-std::fabs(x)), inverse = 1 / (1 + e);
   return {(x < 0 ? e : 1) * inverse, e * inverse * inverse};
 }
-inline float sigmoid(float x) { return logistic(x).value; }
 
 /// e^(-x^2), with the square to twice the precision.
 inline float gauss(float x) {
@@ -103,17 +107,17 @@ inline float gauss(float x) {
   return exp_sum(-(high * high), (high - x) * (high + x));
 }
 
-/// erfc(t) e^(t^2) for t >= 0, which falls slowly from 1: w P(w) with w = 1 / (1 + 0.3 t).
+/// erfc(t) e^(t^2) for t >= 0, which falls slowly from 1: w P(w - 5/8) with w = 1 / (1 + 0.3 t).
 inline float erfc_scaled(float t) {
   const float w = 1 / (1 + 0.3f * t);
-  return w * polynomial(w, 0.169187578f, 0.170721425f, 0.14830097f, 0.215056869f, -0.0949233512f, 0.548074696f,
-                        -0.512559796f, 0.485688311f, -0.129546721f);
+  return w * polynomial(w - 0.625f, 0.408633086f, 0.804314585f, 1.25046408f, 1.51793318f, 1.38099043f, 0.83899081f,
+                        0.195409305f, -0.162045293f, -0.129546721f);
 }
 
 inline float erf(float x) {
   const float magnitude = std::fabs(x) > 10 ? 10 : std::fabs(x), square = x * x;
-  const float near = x * polynomial(square, 1.12837917f, -0.376126258f, 0.112835851f, -0.0268538119f, 0.00518832768f,
-                                    -0.000801019359f, 7.85386124e-05f);
+  const float near = x + x * polynomial(square, 0.128379166f, -0.376126258f, 0.112835851f, -0.0268538119f, 0.00518832768f,
+                                        -0.000801019358f, 7.85386122e-05f);
   const float far = std::copysign(1 - gauss(magnitude) * erfc_scaled(magnitude), x);
   return magnitude < 1 ? near : far;
 }
@@ -127,8 +131,10 @@ inline Normal normal(float x) {
   magnitude = magnitude > 20 ? 20 : magnitude;
   const float high = std::bit_cast<float>(std::bit_cast<uint32_t>(magnitude) & 0xfffff000u);
   const float bell = exp_sum(-0.5f * high * high, 0.5f * (high - magnitude) * (high + magnitude));
-  const float tail = 0.5f * bell * erfc_scaled(magnitude * 0.707106781f);
-  return {x > 0 ? 1 - tail : tail, bell * 0.398942280f};
+  const float tail = 0.5f * bell * erfc_scaled(magnitude * 0.707106781f), far = x > 0 ? 1 - tail : tail;
+  const float near = 0.5f + x * polynomial(x * x, 0.398942278f, -0.0664903144f, 0.00997307838f, -0.00118578499f,
+                                           0.000112952174f, -7.46289494e-06f);
+  return {magnitude < 1 ? near : far, bell * 0.398942280f};
 }
 
 }  // namespace math

@@ -1,0 +1,93 @@
+// How exact the CPU's own elementary functions are: every 4099th float there is, and all kinds of special values, against
+// the library's double functions. Measured through the rows, so at the instruction set that this machine chose.
+#include <bit>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <vector>
+
+#include "cinta/backends/kernels/elementwise.h"
+
+using namespace cinta;
+
+namespace {
+
+constexpr float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+
+/// Floats spread evenly over all bit patterns: as many in each power of two.
+const std::vector<float>& inputs() {
+  static const std::vector<float> values = [] {
+    std::vector<float> out;
+    for (uint64_t bits = 0; bits < uint64_t{1} << 32; bits += 4099) out.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits)));
+    for (float special : {0.0f, 1.0f, 0x1p-126f, 0x1p-149f, 0x1.fffffep127f, 88.72283f, 88.72284f, 103.97f, 104.0f, 0.625f,
+                          9.0f, 14.0f, 17.0f, 20.0f, infinity, nan})
+      out.insert(out.end(), {special, -special});
+    return out;
+  }();
+  return values;
+}
+
+View view_of(std::vector<float>& values) {
+  const Shape shape{static_cast<int64_t>(values.size())};
+  return {values.data(), shape, contiguous_strides(shape), Dtype::f32, true};
+}
+
+/// The distance of `got` from `exact` in units of the last place that a float near `exact` has.
+double ulps(float got, double exact) {
+  if (std::isnan(exact)) return std::isnan(got) ? 0 : infinity;
+  const double largest = std::numeric_limits<float>::max(), rounded = static_cast<float>(exact);
+  if (got == rounded) return 0;
+  if (!std::isfinite(got)) return std::abs(exact) >= largest && (got > 0) == (exact > 0) ? 1 : infinity;
+  const int exponent = std::max(std::ilogb(exact == 0 ? 0x1p-149 : exact), -126);
+  return std::abs(got - exact) / std::ldexp(1, exponent - 23);
+}
+
+/// The largest distance over all inputs in [low, high], and NaN wherever they are NaN.
+double worst(const kernels::UnaryRow& row, double (*exact)(double), float low = -infinity, float high = infinity,
+             kernels::Scalars scalars = {}) {
+  std::vector<float> x;
+  for (float value : inputs())
+    if (std::isnan(value) || (value >= low && value <= high)) x.push_back(value);
+  std::vector<float> y(x.size());
+  row.forward(cpu, view_of(y), view_of(x), scalars);
+  double most = 0;
+  float at = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double distance = ulps(y[i], exact(x[i]));
+    if (distance > most) most = distance, at = x[i];
+  }
+  std::printf("  %-10s %8.3f ulp at most (at %.9g), %zu inputs\n", row.forward.name(), most, at, x.size());
+  return most;
+}
+
+double logistic(double x) { return 1 / (1 + std::exp(-x)); }
+double gelu(double x) { return x * std::erfc(-x / std::sqrt(2.0)) / 2; }
+double gelu_tanh(double x) { return x * logistic(2 * std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)); }
+
+}  // namespace
+
+TEST_CASE("exponentials and logarithms", "[cpu_math]") {
+  CHECK(worst(kernels::exp, std::exp) <= 1);
+  CHECK(worst(kernels::log, std::log) <= 1);
+  CHECK(worst(kernels::elu, std::expm1, -infinity, 0, {1, 0}) <= 2);
+  CHECK(worst(kernels::softplus, [](double x) { return std::log1p(std::exp(x)); }, -infinity, 20) <= 2);
+}
+
+TEST_CASE("sigmoids", "[cpu_math]") {
+  CHECK(worst(kernels::sigmoid, logistic) <= 2.5);  // the exponential, a sum and a quotient
+  CHECK(worst(kernels::tanh, std::tanh) <= 2);
+  CHECK(worst(kernels::erf, std::erf) <= 2);
+}
+
+TEST_CASE("smooth rectifiers", "[cpu_math]") {
+  CHECK(worst(kernels::silu, [](double x) { return x * logistic(x); }, -80, infinity) <= 3);
+  CHECK(worst(kernels::gelu, gelu, -13, infinity) <= 6);
+  CHECK(worst(kernels::gelu, gelu, -1, infinity) <= 3);
+  CHECK(worst(kernels::gelu_tanh, gelu_tanh, -2, infinity) <= 8);  // further left the exponent's rounding shows
+}
+
+TEST_CASE("roots", "[cpu_math]") {
+  CHECK(worst(kernels::sqrt, std::sqrt) == 0);
+  CHECK(worst(kernels::rsqrt, [](double x) { return 1 / std::sqrt(x); }) <= 1.5);  // two roundings
+}
