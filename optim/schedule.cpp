@@ -43,15 +43,15 @@ double rate_factor(const Schedule& schedule, int64_t step) {
     return 1 / std::sqrt((at - warmup + scale) / scale);
   }
   if (schedule.kind == ScheduleKind::constant) return 1;
-  const double length = std::max(1.0, static_cast<double>(schedule.total) - warmup);
-  const double done = std::min(1.0, (at - warmup) / length);
+  const auto total = static_cast<double>(schedule.total);
+  const double left = std::max(0.0, total - at) / std::max(1.0, total - warmup);
   switch (schedule.kind) {
     case ScheduleKind::cosine:
-      return 0.5 * (1 + std::cos(std::numbers::pi * done));
+      return 0.5 * (1 - std::cos(std::numbers::pi * left));
     case ScheduleKind::polynomial:
-      return (1 - schedule.end_factor) * std::pow(1 - done, schedule.power) + schedule.end_factor;
+      return (1 - schedule.end_factor) * std::pow(left, schedule.power) + schedule.end_factor;
     default:
-      return 1 - done;
+      return left;
   }
 }
 
