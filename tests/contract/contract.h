@@ -57,8 +57,9 @@ class Trial {
   Accuracy accuracy;
   /// Runs `call` on the reference and on every other backend, with 1 and 2 threads, and checks: results, the same bits
   /// for both thread counts, inputs and surrounding memory untouched. `reports`: a bad index must be reported.
-  void run(const std::function<void(const Call&)>& call, bool reports = false);
-
+  void run(const std::function<void(const Call&)>& call, bool reports = false) const;
+  /// What is wrong with `call` on one backend; empty when nothing is.
+  std::string verdict(const std::function<void(const Call&)>& call, Device device, bool reports = false) const;
   /// Runs `call` once on the reference alone, with f64 copies of the operands.
   void run_reference(const std::function<void(const Call&)>& call) const { evaluate(call, 0, 0); }
 
@@ -77,11 +78,16 @@ class Trial {
     Values lower, upper;  ///< after rounding to the stored type
     Values exact;
   };
+  struct Outcome {
+    std::vector<std::vector<char>> bytes;  ///< of each operand after the call
+    bool reported = false;
+  };
   Handle add(Role role, const Shape& shape, Dtype dtype, const Values* values, Layout layout);
   std::vector<Values> evaluate(const std::function<void(const Call&)>& call, double perturbation, uint64_t seed) const;
   std::vector<Expected> expect(const std::function<void(const Call&)>& call) const;
-  std::vector<std::vector<char>> execute(const std::function<void(const Call&)>& call, Device device,
-                                         bool reports) const;
+  Outcome execute(const std::function<void(const Call&)>& call, Device device) const;
+  std::string verdict(const std::vector<Expected>& expected, const std::function<void(const Call&)>& call,
+                      Device device, bool reports) const;
   std::string compare(const Operand& operand, const Expected& expected, const std::vector<char>& bytes) const;
 
   const KernelRow* row_;
