@@ -1,0 +1,56 @@
+// Rows of contiguous matrices as arrays of floats, and the sums over a row that several kernels share.
+#pragma once
+#include <algorithm>
+
+#include "cinta/backends/cpu/simd/convert.h"
+#include "cinta/backends/cpu/simd/lanes.h"
+#include "cinta/backends/cpu/simd/math.h"
+#include "cinta/core/view.h"
+
+#include "cinta/backends/cpu/isa_begin.h"
+
+/// The last dimension, and all others together.
+inline int64_t columns_of(const View& matrix) { return matrix.rank() ? matrix.size(-1) : 1; }
+inline int64_t rows_of(const View& matrix) {
+  const int64_t columns = columns_of(matrix);
+  return columns ? matrix.numel() / columns : 0;
+}
+/// Rows of one parallel tile.
+inline int64_t rows_of_tile(int64_t columns) { return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, columns)); }
+
+/// Row `row` of `matrix`: where it lies if it holds floats, else the buffer that it was converted into.
+inline const float* read_row(const View& matrix, int64_t row, int64_t columns, float* buffer) {
+  if (matrix.dtype == Dtype::f32) return matrix.as<const float>() + row * columns;
+  load(buffer, matrix.dtype, matrix.data, row * columns, 1, columns);
+  return buffer;
+}
+/// Where a row is to be written: in place, or in the buffer that finish_row stores.
+inline float* row_target(const View& matrix, int64_t row, int64_t columns, float* buffer) {
+  return matrix.dtype == Dtype::f32 ? matrix.as<float>() + row * columns : buffer;
+}
+inline void finish_row(const View& matrix, int64_t row, int64_t columns, const float* values) {
+  if (matrix.dtype != Dtype::f32) store(matrix.dtype, matrix.data, row * columns, 1, values, columns);
+}
+
+/// Sum of term(i) for i < count, in the order of lanes.h. A term may also write down what it computed.
+template <class Term>
+inline float sum_of(int64_t count, Term term) {
+  constexpr int64_t width = 32;
+  float lanes[width]{};
+  int64_t i = 0;
+  for (; i + width <= count; i += width) {
+#pragma omp simd
+    for (int64_t j = 0; j < width; ++j) lanes[j] += term(i + j);
+  }
+  for (int64_t j = 0; i < count; ++i, ++j) lanes[j] += term(i);
+  for (int64_t half = width / 2; half > 0; half /= 2)
+    for (int64_t j = 0; j < half; ++j) lanes[j] += lanes[j + half];
+  return lanes[0];
+}
+
+/// out = e^(x - shift), which is also summed. out may be x.
+inline float exp_and_sum(float* out, const float* x, float shift, int64_t count) {
+  return sum_of(count, [=](int64_t i) { return out[i] = math::exp(x[i] - shift); });
+}
+
+#include "cinta/backends/cpu/isa_end.h"
