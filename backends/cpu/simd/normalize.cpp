@@ -1,0 +1,67 @@
+// Layer norm and RMS norm.
+#include "cinta/backends/kernels/normalize.h"
+
+#include "cinta/backends/cpu/check.h"
+#include "cinta/backends/cpu/simd/normalize.h"
+
+#include "cinta/backends/cpu/isa_begin.h"
+namespace {
+
+/// Both norms forward: `mean` is absent for RMS norm.
+void forward(const View& y, const View& mean, const View& rstd, const View& x, const View& gain, const View& bias,
+             float eps) {
+  for (const View& view : {y, mean, rstd, x, gain, bias}) require_narrow(view);
+  const int64_t n = columns_of(x);
+  float* parameters = scratch<float>(2 * n, Workspace::call);
+  const float *g = parameter(gain, n, 1, parameters), *b = parameter(bias, n, 0, parameters + n);
+  parallel_for(rows_of(x), rows_of_tile(n), [&](int64_t begin, int64_t end) {
+    const bool plain = x.dtype == Dtype::f32 && y.dtype == Dtype::f32;
+    float* buffer = plain ? nullptr : scratch<float>(2 * n, Workspace::tile);
+    for (int64_t r = begin; r < end; ++r) {
+      const float* in = read_row(x, r, n, buffer);
+      float* out = row_target(y, r, n, buffer + n);
+      const Moments found = moments(in, n, eps, mean.present);
+      if (mean) mean.as<float>()[r] = found.mean;
+      rstd.as<float>()[r] = found.rstd;
+      normalize_row(out, in, found, g, b, n);
+      finish_row(y, r, n, out);
+    }
+  });
+}
+
+void backward(const View& dx, const Summed& dgain, const Summed& dbias, const View& dy, const View& x, const View& mean,
+              const View& rstd, const View& gain) {
+  for (const View& view : {dx, dgain.view, dbias.view, dy, x, mean, rstd, gain}) require_narrow(view);
+  const int64_t n = columns_of(x), rows = rows_of(x);
+  double* partial = scratch<double>(partial_sums(rows, n, 2) + n, Workspace::call);
+  const float* g = parameter(gain, n, 1, reinterpret_cast<float*>(partial + partial_sums(rows, n, 2)));
+  sum_over_rows(rows, n, 3, {dgain, dbias}, partial, [&](int64_t begin, int64_t end, float** sums, float* buffer) {
+    for (int64_t r = begin; r < end; ++r) {
+      const float *gradient = read_row(dy, r, n, buffer), *in = read_row(x, r, n, buffer + n);
+      float* out = dx ? row_target(dx, r, n, buffer + 2 * n) : nullptr;
+      const Moments m{mean ? mean.as<const float>()[r] : 0, rstd.as<const float>()[r]};
+      normalize_row_gradient(out, gradient, in, m, g, sums[0], sums[1], n, mean.present);
+      if (dx) finish_row(dx, r, n, out);
+    }
+  });
+}
+
+void layer_norm(View y, View mean, View rstd, View x, View gain, View bias, float eps) {
+  forward(y, mean, rstd, x, gain, bias, eps);
+}
+void layer_norm_backward(View dx, View dgain, View dbias, View dy, View x, View mean, View rstd, View gain,
+                         float beta_gain, float beta_bias) {
+  backward(dx, {dgain, beta_gain}, {dbias, beta_bias}, dy, x, mean, rstd, gain);
+}
+void rms_norm(View y, View rstd, View x, View gain, float eps) { forward(y, {}, rstd, x, gain, {}, eps); }
+void rms_norm_backward(View dx, View dgain, View dy, View x, View rstd, View gain, float beta_gain) {
+  backward(dx, {dgain, beta_gain}, {View{}, 0}, dy, x, {}, rstd, gain);
+}
+
+const InstallSimd layer_norm_here{kernels::layer_norm, layer_norm};
+const InstallSimd layer_norm_backward_here{kernels::layer_norm_backward, layer_norm_backward};
+const InstallSimd rms_norm_here{kernels::rms_norm, rms_norm};
+const InstallSimd rms_norm_backward_here{kernels::rms_norm_backward, rms_norm_backward};
+
+}  // namespace
+#include "cinta/backends/cpu/isa_end.h"

@@ -1,0 +1,84 @@
+// One row of a normalisation and its gradient, shared by layer norm, RMS norm and the fused residual norm; and the loop
+// over rows that adds up parameter gradients in a fixed order.
+#pragma once
+#include <cmath>
+
+#include "cinta/backends/cpu/parallel.h"
+#include "cinta/backends/cpu/simd/columns.h"
+#include "cinta/backends/cpu/simd/rows.h"
+
+#include "cinta/backends/cpu/isa_begin.h"
+
+/// A parameter of the last dimension as floats: converted into `buffer`, or `otherwise` in all columns when absent.
+inline const float* parameter(const View& view, int64_t columns, float otherwise, float* buffer) {
+  if (view)
+    load(buffer, view.dtype, view.data, 0, view.stride(-1), columns);
+  else
+    std::fill_n(buffer, columns, otherwise);
+  return buffer;
+}
+
+struct Moments {
+  float mean, rstd;
+};
+/// Mean (0 unless `centred`) and 1 / sqrt(mean square deviation + eps).
+inline Moments moments(const float* x, int64_t n, float eps, bool centred) {
+  const float count = static_cast<float>(n);
+  const float mean = centred ? reduce_array<Sum>(x, n) / count : 0;
+  const float squares = sum_of(n, [=](int64_t j) { return (x[j] - mean) * (x[j] - mean); });
+  return {mean, 1 / std::sqrt(squares / count + eps)};
+}
+
+inline void normalize_row(float* y, const float* x, Moments m, const float* gain, const float* bias, int64_t n) {
+#pragma omp simd
+  for (int64_t j = 0; j < n; ++j) y[j] = (x[j] - m.mean) * m.rstd * gain[j] + bias[j];
+}
+
+/// dx = rstd * (d - mean(d) - normal * mean(d * normal)) with d = dy * gain, normal = (x - mean) * rstd; without
+/// mean(d) unless `centred`. Adds dy * normal to dgain and dy to dbias. dx may be dy or x, or null.
+inline void normalize_row_gradient(float* dx, const float* dy, const float* x, Moments m, const float* gain,
+                                   float* dgain, float* dbias, int64_t n, bool centred) {
+  const float mean = m.mean, rstd = m.rstd, count = static_cast<float>(n);
+  const float along = sum_of(n, [=](int64_t j) { return dy[j] * gain[j] * ((x[j] - mean) * rstd); }) / count;
+  const float middle = centred ? sum_of(n, [=](int64_t j) { return dy[j] * gain[j]; }) / count : 0;
+#pragma omp simd
+  for (int64_t j = 0; j < n; ++j) {
+    dgain[j] += dy[j] * ((x[j] - mean) * rstd);
+    dbias[j] += dy[j];
+  }
+  if (!dx) return;
+#pragma omp simd
+  for (int64_t j = 0; j < n; ++j) dx[j] = rstd * ((dy[j] * gain[j] - middle) - (x[j] - mean) * rstd * along);
+}
+
+/// A gradient that is summed over rows: sum + beta * what was there.
+struct Summed {
+  View view;
+  float beta;
+};
+
+/// Calls rows(begin, end, sums, buffers) for fixed chunks of rows on all threads, where sums[i] has room for the
+/// columns of gradient i and `buffers` for `buffer_rows` rows; then stores each gradient that is present.
+template <int count, class Rows>
+void sum_over_rows(int64_t rows, int64_t columns, int buffer_rows, const Summed (&gradients)[count], double* partial,
+                   const Rows& body) {
+  const int64_t chunk = std::clamp<int64_t>(16384 / std::max<int64_t>(1, columns), 8, 256);
+  const int64_t chunks = (rows + chunk - 1) / chunk;
+  parallel_for(rows, chunk, [&](int64_t begin, int64_t end) {
+    float* memory = scratch<float>((count + buffer_rows) * columns, Workspace::tile);
+    float* sums[count];
+    for (int i = 0; i < count; ++i) sums[i] = memory + i * columns;
+    std::fill_n(memory, count * columns, 0.0f);
+    body(begin, end, sums, memory + count * columns);
+    for (int i = 0; i < count; ++i)
+      if (gradients[i].view) std::copy_n(sums[i], columns, partial + (i * chunks + begin / chunk) * columns);
+  });
+  for (int i = 0; i < count; ++i)
+    if (const View& view = gradients[i].view; view && columns)
+      combine<Sum>(view, Layout{view}, 0, partial + i * chunks * columns, chunks, gradients[i].beta);
+}
+
+/// Doubles that sum_over_rows needs for `count` gradients.
+inline int64_t partial_sums(int64_t rows, int64_t columns, int count) { return (rows / 8 + 1) * columns * count; }
+
+#include "cinta/backends/cpu/isa_end.h"

@@ -1,0 +1,84 @@
+// Bias, dropout, residual and layer norm in one pass over each row, and their gradients in one.
+#include "cinta/backends/cpu/check.h"
+#include "cinta/backends/cpu/simd/normalize.h"
+#include "cinta/backends/cpu/simd/random.h"
+#include "cinta/backends/kernels/normalize.h"
+
+#include "cinta/backends/cpu/isa_begin.h"
+namespace {
+
+using kernels::Dropout;
+
+/// The factors of row `row`; leaves `factors` alone (ones) where nothing is dropped.
+void draw(float* factors, const DropoutSite& site, bool drops, int64_t row, int64_t n) {
+  if (drops) dropout_factors(factors, site, static_cast<uint64_t>((site.first_row + row) * n), n);
+}
+
+void forward(View y, View sum, View mean, View rstd, View x, View x_bias, View residual, View gain, View bias,
+             float eps, Dropout dropout) {
+  for (const View& view : {y, sum, mean, rstd, x, x_bias, residual, gain, bias}) require_narrow(view);
+  const int64_t n = columns_of(x);
+  const DropoutSite site(dropout);
+  const bool drops = dropout.p > 0;
+  float* parameters = scratch<float>(3 * n, Workspace::call);
+  const float *g = parameter(gain, n, 1, parameters), *b = parameter(bias, n, 0, parameters + n),
+              *added = parameter(x_bias, n, 0, parameters + 2 * n);
+  parallel_for(rows_of(x), rows_of_tile(n), [&](int64_t begin, int64_t end) {
+    float* buffer = scratch<float>(5 * n, Workspace::tile);
+    float* factors = buffer + 4 * n;
+    for (int64_t r = begin; r < end; ++r) {
+      const float *in = read_row(x, r, n, buffer), *kept = read_row(residual, r, n, buffer + n);
+      float *total = row_target(sum, r, n, buffer + 2 * n), *out = row_target(y, r, n, buffer + 3 * n);
+      if (drops) {
+        draw(factors, site, drops, r, n);
+#pragma omp simd
+        for (int64_t j = 0; j < n; ++j) total[j] = kept[j] + masked(in[j] + added[j], factors[j]);
+      } else {
+#pragma omp simd
+        for (int64_t j = 0; j < n; ++j) total[j] = kept[j] + (in[j] + added[j]);
+      }
+      const Moments found = moments(total, n, eps, true);
+      mean.as<float>()[r] = found.mean;
+      rstd.as<float>()[r] = found.rstd;
+      normalize_row(out, total, found, g, b, n);
+      finish_row(sum, r, n, total);
+      finish_row(y, r, n, out);
+    }
+  });
+}
+
+void backward(View dx, View dresidual, View dx_bias, View dgain, View dbias, View dy, View sum, View mean, View rstd,
+              View gain, Dropout dropout, float beta_x_bias, float beta_gain, float beta_bias) {
+  for (const View& view : {dx, dresidual, dx_bias, dgain, dbias, dy, sum, mean, rstd, gain}) require_narrow(view);
+  const int64_t n = columns_of(sum), rows = rows_of(sum);
+  const DropoutSite site(dropout);
+  const bool drops = dropout.p > 0;
+  double* partial = scratch<double>(partial_sums(rows, n, 3) + n, Workspace::call);
+  const float* g = parameter(gain, n, 1, reinterpret_cast<float*>(partial + partial_sums(rows, n, 3)));
+  const Summed summed[] = {{dgain, beta_gain}, {dbias, beta_bias}, {dx_bias, beta_x_bias}};
+  sum_over_rows(rows, n, 5, summed, partial, [&](int64_t begin, int64_t end, float** sums, float* buffer) {
+    float* factors = buffer + 4 * n;
+    std::fill_n(factors, n, 1.0f);
+    for (int64_t r = begin; r < end; ++r) {
+      const float *gradient = read_row(dy, r, n, buffer), *in = read_row(sum, r, n, buffer + n);
+      float* whole = row_target(dresidual, r, n, buffer + 2 * n);
+      const Moments m{mean.as<const float>()[r], rstd.as<const float>()[r]};
+      normalize_row_gradient(whole, gradient, in, m, g, sums[0], sums[1], n, true);
+      draw(factors, site, drops, r, n);
+      float *out = dx ? row_target(dx, r, n, buffer + 3 * n) : buffer + 3 * n, *column_sums = sums[2];
+#pragma omp simd
+      for (int64_t j = 0; j < n; ++j) {
+        out[j] = masked(whole[j], factors[j]);
+        column_sums[j] += out[j];
+      }
+      if (dx) finish_row(dx, r, n, out);
+      finish_row(dresidual, r, n, whole);
+    }
+  });
+}
+
+const InstallSimd residual_norm{kernels::residual_norm, forward};
+const InstallSimd residual_norm_backward{kernels::residual_norm_backward, backward};
+
+}  // namespace
+#include "cinta/backends/cpu/isa_end.h"
