@@ -68,4 +68,44 @@ inline void multiply_panels(float* out, const float* a, const float* b, int64_t 
   }
 }
 
+/// A right operand [k,n] packed for multiply_block: for each block of k, panels of panel_columns columns.
+struct PackedRight {
+  float* data;
+  int64_t k, n;
+
+  static int64_t size(int64_t k, int64_t n) { return k * round_up(n, panel_columns); }
+  float* panel(int64_t k0, int64_t j) const {
+    return data + k0 * round_up(n, panel_columns) + j * std::min(depth_block, k - k0);
+  }
+  /// Packs the panel of columns j.. of `b`.
+  void pack_columns(const Matrix& b, int64_t j) const {
+    for (int64_t k0 = 0; k0 < k; k0 += depth_block)
+      pack_panel<panel_columns>(panel(k0, j), b, k0 * b.row + j * b.column, std::min<int64_t>(panel_columns, n - j),
+                                b.column, std::min(depth_block, k - k0), b.row);
+  }
+  void pack(const Matrix& b) const {
+    for (int64_t j = 0; j < n; j += panel_columns) pack_columns(b, j);
+  }
+};
+
+/// The product of rows i0 .. i0+m of `a` and columns n0 .. n0+n of `b` over the first k of its rows. Calls
+/// add(i, rows, j, columns, sums, first) for every register tile of every block of k, where i and j count from i0 and
+/// n0. packed_a has room for round_up(m, panel_rows) * depth_block values.
+template <class Add>
+void multiply_block(const Matrix& a, int64_t i0, int64_t m, const PackedRight& b, int64_t n0, int64_t n, int64_t k,
+                    float* packed_a, Add add) {
+  alignas(64) float sums[panel_rows * panel_columns];
+  for (int64_t k0 = 0; k0 < k; k0 += depth_block) {
+    const int64_t steps = std::min(depth_block, k - k0);
+    for (int64_t i = 0; i < m; i += panel_rows)
+      pack_panel<panel_rows>(packed_a + i * steps, a, (i0 + i) * a.row + k0 * a.column,
+                             std::min<int64_t>(panel_rows, m - i), a.row, steps, a.column);
+    for (int64_t j = 0; j < n; j += panel_columns)
+      for (int64_t i = 0; i < m; i += panel_rows) {
+        multiply_panels(sums, packed_a + i * steps, b.panel(k0, n0 + j), steps);
+        add(i, std::min<int64_t>(panel_rows, m - i), j, std::min<int64_t>(panel_columns, n - j), sums, k0 == 0);
+      }
+  }
+}
+
 #include "cinta/backends/cpu/isa_end.h"

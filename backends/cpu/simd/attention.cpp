@@ -1,0 +1,76 @@
+// Attention forward: for every head of every sample, blocks of queries whose scores stay in the second-level cache.
+#include "cinta/backends/cpu/simd/attention.h"
+
+#include "cinta/backends/cpu/check.h"
+#include "cinta/backends/cpu/parallel.h"
+#include "cinta/backends/cpu/simd/rows.h"
+
+#include "cinta/backends/cpu/isa_begin.h"
+namespace {
+
+using kernels::Attention;
+
+/// Scores to e^(score - largest), masked; what lies beyond `seen` becomes 0. Returns the row's logsumexp, and 1 / sum.
+float softmax_row(float* scores, int64_t seen, int64_t width, const float* factors, float& inverse_sum) {
+  const float largest = reduce_array<Max>(scores, seen), sum = exp_and_sum(scores, scores, largest, seen);
+  std::fill(scores + seen, scores + width, 0.0f);
+  if (factors) {
+#pragma omp simd
+    for (int64_t t = 0; t < seen; ++t) scores[t] = masked(scores[t], factors[t]);
+  }
+  inverse_sum = 1 / sum;
+  return largest + math::log(sum);
+}
+
+void attend(const View& o, const View& lse, const View& q, const View& k, const View& v, const Attention& options,
+            const DropoutSite& site, int64_t number) {
+  const Head h(q, k, options, number);
+  const int64_t size = q.size(3), all_queries = q.size(2), all_keys = k.size(2), wide = round_up(size, panel_columns);
+  const Matrix query = head_of(q, h.sample, h.head), key = head_of(k, h.sample, h.head),
+               value = head_of(v, h.sample, h.head), out = head_of(o, h.sample, h.head);
+  float* row_lse = lse.as<float>() + number * all_queries;
+  const bool drops = options.dropout.p > 0;
+
+  const int64_t keys_size = PackedRight::size(size, all_keys), values_size = PackedRight::size(all_keys, size);
+  const int64_t left_size = h.block * depth_block, block_size = h.block * h.stride;
+  float* memory = scratch<float>(keys_size + values_size + left_size + block_size + h.block * (wide + 1) + h.stride,
+                                 Workspace::tile);
+  const PackedRight keys{memory, size, h.keys}, values{memory + keys_size, h.keys, size};
+  float *left = memory + keys_size + values_size, *scores = left + left_size, *result = scores + block_size,
+        *scales = result + h.block * wide, *factors = scales + h.block;
+  if (h.queries > 0) {
+    keys.pack(key.transposed());
+    values.pack(value);
+  }
+  for (int64_t first = 0; first < all_queries; first += h.block) {
+    const int64_t rows = std::min(h.block, all_queries - first),
+                  exist = std::clamp<int64_t>(h.queries - first, 0, rows);
+    std::fill(row_lse + first + exist, row_lse + first + rows, 0.0f);
+    if (exist > 0) {
+      const int64_t width = h.seen_by(first + exist - 1);
+      multiply_block(query, first, exist, keys, 0, width, size, left, scores_into(scores, h.stride, options.scale));
+      for (int64_t i = 0; i < exist; ++i) {
+        const int64_t row = number * all_queries + first + i, seen = h.seen_by(first + i);
+        if (drops) dropout_factors(factors, site, static_cast<uint64_t>((site.first_row + row) * all_keys), seen);
+        row_lse[first + i] = softmax_row(scores + i * h.stride, seen, width, drops ? factors : nullptr, scales[i]);
+      }
+      const Matrix probabilities{scores, h.stride, 1, Dtype::f32};
+      multiply_block(probabilities, 0, exist, values, 0, size, width, left, scores_into(result, wide, 1));
+      for (int64_t i = 0; i < exist; ++i)
+        for (int64_t d = 0; d < size; ++d) result[i * wide + d] *= scales[i];
+    }
+    store_rows(out, first, exist, rows, size, result, wide);
+  }
+}
+
+void attention(View o, View lse, View q, View k, View v, Attention options) {
+  for (const View& view : {o, lse, q, k, v}) require_narrow(view);
+  const DropoutSite site(options.dropout);
+  parallel_for(q.size(0) * q.size(1), 1,
+               [&](int64_t number, int64_t) { attend(o, lse, q, k, v, options, site, number); });
+}
+
+const InstallSimd here{kernels::attention, attention};
+
+}  // namespace
+#include "cinta/backends/cpu/isa_end.h"
