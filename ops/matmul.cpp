@@ -6,7 +6,7 @@
 #include "cinta/ops/activation.h"
 #include "cinta/ops/elementwise.h"
 #include "cinta/ops/reduce.h"
-#include "cinta/ops/shape.h"
+#include "cinta/ops/rows.h"
 
 namespace cinta {
 namespace {
@@ -63,21 +63,17 @@ struct Matmul {
     if (sinks[0].wanted()) put(sinks[0], dy, transpose(r, -2, -1), l.shape());
     if (sinks[1].wanted()) put(sinks[1], transpose(l, -2, -1), dy, r.shape());
   }
-  /// Contributes a x b, written in place where no leading dimension was broadcast.
+  /// Contributes a x b, written in place unless a leading dimension was broadcast and is summed over.
   void put(autograd::Sink& sink, const Tensor& a, const Tensor& b, const Shape& shape) {
-    if (mode().recording || leading_of(a).rank() != leading_of(b).rank() || !(leading_of(a) == leading_of(b)))
-      return sink.put(sum_to(cinta::matmul(a, b), shape));
+    const Shape leading = broadcast_shape(leading_of(a), leading_of(b), name, where);
+    Shape product = leading;
+    product.push_back(a.size(-2));
+    product.push_back(b.size(-1));
+    if (mode().recording || !(product == shape)) return sink.put(sum_to(cinta::matmul(a, b), shape));
     auto [destination, beta] = sink.target(shape, a.dtype(), a.device());
-    kernels::matmul(a.device(), destination, a, b, 1.0f, beta);
+    kernels::matmul(a.device(), destination, with_leading(a, leading), with_leading(b, leading), 1.0f, beta);
   }
 };
-
-/// x as [rows, columns], contiguous.
-Tensor as_rows(const Tensor& x) {
-  const Tensor flat = x.contiguous() ? x : contiguous(x);
-  const int64_t columns = x.size(-1), rows = columns ? x.numel() / columns : leading_rows(x.shape());
-  return flat.with_layout({rows, columns}, {columns, 1}, flat.offset());
-}
 
 Tensor activate(const Tensor& x, Activation activation) {
   switch (activation) {
@@ -156,9 +152,13 @@ struct Linear {
   }
   std::vector<Tensor> inputs() { return {x.get(), w.get(), bias ? bias.get() : Tensor()}; }
   Tensor composed(std::span<const Tensor> in) {
-    Tensor y = cinta::matmul(in[0], transpose(in[1], 0, 1));
+    const Tensor& w = in[1];
+    Shape shape = in[0].shape();
+    const Tensor rows = reshape(in[0], {leading_rows(shape), w.size(1)});
+    Tensor y = cinta::matmul(rows, transpose(w, 0, 1));
     if (in[2]) y = y + in[2];
-    return activate(y, activation);
+    shape[shape.rank() - 1] = w.size(0);
+    return reshape(activate(y, activation), shape);
   }
 };
 
