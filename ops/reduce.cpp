@@ -44,6 +44,14 @@ Tensor drop_dims(const Tensor& kept, const std::vector<int>& dims, bool keep_dim
   return reshape(kept, shape, where);
 }
 
+/// How many elements of x each element of the result is made from.
+int64_t reduced_count(const Tensor& x, const Shape& shape) {
+  int64_t count = 1;
+  for (int i = 0; i < x.rank(); ++i)
+    if (shape[i] != x.shape()[i]) count *= x.shape()[i];
+  return count;
+}
+
 struct Sum {
   static constexpr const char* name = "sum";
   static constexpr bool backward_uses_ops = true;
@@ -88,14 +96,14 @@ Tensor sum(const Tensor& x, std::vector<int> dims, bool keep_dims, Where where) 
 
 Tensor mean(const Tensor& x, std::vector<int> dims, bool keep_dims, Where where) {
   const Shape shape = reduced_shape(x, dims, "mean", where);
-  require<ShapeError>(x.numel() > 0, "mean", where, "at least one element: ", x);
-  const double count = static_cast<double>(x.numel()) / static_cast<double>(shape.numel());
-  return affine(sum(x, std::move(dims), keep_dims, where), 1 / count, 0, where);
+  const int64_t count = reduced_count(x, shape);
+  require<ShapeError>(count > 0, "mean", where, "at least one element a result: ", x);
+  return affine(sum(x, std::move(dims), keep_dims, where), 1 / static_cast<double>(count), 0, where);
 }
 
 Tensor var(const Tensor& x, std::vector<int> dims, int correction, bool keep_dims, Where where) {
   const Shape shape = reduced_shape(x, dims, "var", where);
-  const int64_t count = shape.numel() ? x.numel() / shape.numel() : 0;
+  const int64_t count = reduced_count(x, shape);
   require<ShapeError>(count > correction, "var", where, "more than ", correction, " elements a result: ", x, " gives ",
                       count);
   const Tensor distance = subtract(x, mean(x, dims, true, where), where);
