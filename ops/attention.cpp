@@ -39,13 +39,13 @@ Tensor with_dense_rows(const Tensor& x) { return x.strides()[3] == 1 || x.size(3
 /// What both ops share: options, and what is kept beside q, k, v.
 struct Core {
   bool causal;
-  double scale;
+  float scale;
   Draw draw;
   Saved lengths, o, lse;
   Tensor given_lengths, out_lse;  // between forward and save
 
   kernels::Attention row(const char* op, const Tensor& length) const {
-    return {static_cast<float>(scale), causal, length.view(), draw.again(op).row()};
+    return {scale, causal, length.view(), draw.again(op).row()};
   }
   void run(const char* op, const Tensor& out, const Tensor& q, const Tensor& k, const Tensor& v) {
     out_lse = empty({q.size(0), q.size(1), q.size(2)}, statistics_type(q.dtype()), q.device());
@@ -163,7 +163,7 @@ Op with_options(const char* op, const AttentionOptions& options, const Tensor& x
   check_dropout(op, options.dropout, x, where);
   Op out{};
   out.causal = options.causal;
-  out.scale = options.scale > 0 ? options.scale : 1 / std::sqrt(static_cast<double>(size));
+  out.scale = static_cast<float>(options.scale > 0 ? options.scale : 1 / std::sqrt(static_cast<double>(size)));
   out.draw = Draw(options.dropout);
   out.given_lengths = dense(detach(options.lengths));
   return out;
