@@ -1,0 +1,109 @@
+// Rows of the op table: normalisation, dropout and the two fused.
+#include <catch2/catch.hpp>
+
+#include "cinta/autograd/tape.h"
+#include "cinta/ops/dropout.h"
+#include "cinta/ops/elementwise.h"
+#include "cinta/ops/normalize.h"
+#include "cinta/ops/reduce.h"
+#include "cinta/ops/shape.h"
+#include "op_table.h"
+
+using namespace cinta;
+using namespace cinta::testing;
+
+namespace {
+
+using In = const Operands&;
+
+const Input x = real({batch, 2, 8}), parameter = real({8});
+
+DropoutSite site(const Tensor& state) { return {state, 7, 0.4}; }
+
+Tensor norm_by_hand(const Tensor& x) { return (x - mean(x, {-1}, true)) / sqrt(var(x, {-1}, 0, true) + 1e-5f); }
+
+const OpTable table({
+    OpCase("layer_norm", {x, parameter, parameter}, [](In x) { return layer_norm(x[0], x[1], x[2]); })
+        .composed([](In x) { return norm_by_hand(x[0]) * x[1] + x[2]; }),
+    OpCase(
+        "layer_norm", {x}, [](In x) { return layer_norm(x[0]); }, "without parameters")
+        .composed([](In x) { return norm_by_hand(x[0]); }),
+    OpCase("rms_norm", {x, parameter}, [](In x) { return rms_norm(x[0], x[1], 1e-3); }).composed([](In x) {
+      return x[0] / sqrt(mean(x[0] * x[0], {-1}, true) + 1e-3f) * x[1];
+    }),
+    OpCase(
+        "rms_norm", {x}, [](In x) { return rms_norm(x[0]); }, "without gain")
+        .composed([](In x) { return x[0] / sqrt(mean(x[0] * x[0], {-1}, true) + 1e-5f); }),
+    {"dropout", {x, random_state()}, [](In x) { return dropout(x[0], site(x[1])); }},
+    OpCase("residual_norm", {x, parameter, x, parameter, parameter, random_state()},
+           [](In x) { return residual_norm(x[0], x[1], x[2], x[3], x[4], {.dropout = site(x[5])}); })
+        .composed([](In x) { return norm_by_hand(x[2] + dropout(x[0] + x[1], site(x[5]))) * x[3] + x[4]; }),
+    OpCase(
+        "residual_norm", {x, parameter, x, parameter, parameter},
+        [](In x) { return residual_norm(x[0], x[1], x[2], x[3], x[4]); }, "without dropout")
+        .composed([](In x) { return norm_by_hand(x[2] + x[0] + x[1]) * x[3] + x[4]; }),
+    OpCase(
+        "residual_norm", {x, x, random_state()},
+        [](In x) { return residual_norm(x[0], {}, x[1], {}, {}, {.dropout = site(x[2])}); }, "without parameters")
+        .composed([](In x) { return norm_by_hand(x[1] + dropout(x[0], site(x[2]))); }),
+    OpCase(
+        "residual_norm", {x}, [](In x) { return residual_norm(x[0], {}, x[0], {}, {}); }, "of x and x")
+        .composed([](In x) { return norm_by_hand(x[0] + x[0]); }),
+});
+
+}  // namespace
+
+TEST_CASE("normalisation and dropout", "[ops]") { check_ops(); }
+
+TEST_CASE("dropout drops the share it is told to and keeps the mean", "[ops]") {
+  for (Device device : {cpu, reference}) {
+    const Random random(1, device);
+    const int64_t count = 20000;
+    const double p = 0.3;
+    const std::vector<double> y =
+        to_vector<double>(dropout(full({count / 100, 100}, 1, Dtype::f32, device), random.site("a", p)));
+    int64_t dropped = 0;
+    for (double value : y) {
+      if (value == 0) ++dropped;
+      if (value != 0) CHECK(value == Approx(1 / (1 - p)));
+    }
+    // Six standard deviations of a binomial count.
+    CHECK(std::abs(static_cast<double>(dropped) - p * count) < 6 * std::sqrt(p * (1 - p) * count));
+  }
+}
+
+TEST_CASE("a mask depends on seed, step, first row and site, and on nothing else", "[ops]") {
+  const Tensor ones = full({8, 16}, 1);
+  auto mask = [&](const Random& random, const char* name, const Tensor& x) {
+    return to_vector<float>(dropout(x, random.site(name, 0.5)));
+  };
+  Random random(5), other_seed(6);
+  random.set_step(3);
+  other_seed.set_step(3);
+  const std::vector<float> first = mask(random, "a", ones);
+  CHECK(first == mask(random, "a", ones));
+  CHECK(first != mask(random, "b", ones));
+  CHECK(first != mask(other_seed, "a", ones));
+  random.set_first_row(4);
+  const std::vector<float> lower = mask(random, "a", slice(ones, 0, 0, 4));
+  CHECK(lower == std::vector<float>(first.begin() + 64, first.end()));
+  random.set_first_row(0);
+  random.set_step(4);
+  CHECK(first != mask(random, "a", ones));
+}
+
+TEST_CASE("a step that changes between forward and backward is an error, not another mask", "[ops]") {
+  Random random(5);
+  Tensor x = full({2, 4}, 1);
+  autograd::require_gradient(x);
+  const Tensor y = sum(dropout(x, random.site("a", 0.5)));
+  random.set_step(1);
+  CHECK_THROWS_WITH(autograd::backward(y),
+                    "[dropout] the random state was changed by Random between forward and backward: the dropout mask "
+                    "cannot be made again");
+}
+
+TEST_CASE("without dropout the tensor itself comes back", "[ops]") {
+  const Tensor x = full({2, 4}, 1);
+  CHECK(dropout(x, {}).storage() == x.storage());
+}

@@ -1,0 +1,102 @@
+// Rows of the op table: making tensors, views, joins, casts, writing in place.
+#include <catch2/catch.hpp>
+
+#include "cinta/ops/shape.h"
+#include "op_table.h"
+
+using namespace cinta;
+using namespace cinta::testing;
+
+namespace {
+
+using In = const Operands&;
+
+const Input x = real({batch, 4, 6});
+
+/// Runs f on a copy of x that lies in every second column of its memory.
+template <class F>
+Tensor written(const Tensor& x, F f) {
+  Tensor memory = full({x.size(0), x.size(1), 2 * x.size(2)}, 7, x.dtype(), x.device());
+  Shape strides = memory.strides();
+  strides[2] = 2;
+  const Tensor y = memory.with_layout(x.shape(), strides, 1);
+  copy_(y, x);
+  f(y);
+  return memory;
+}
+
+const OpTable table({
+    OpCase("full", {x}, [](In x) { return full(x[0].shape(), 1.5, x[0].dtype(), x[0].device()); }).untracked(),
+    OpCase("zeros", {x}, [](In x) { return zeros(x[0].shape(), x[0].dtype(), x[0].device()); }).untracked(),
+    {"contiguous", {x}, [](In x) { return contiguous(transpose(x[0], 0, 2)); }},
+    {"reshape",
+     {x},
+     [](In x) {
+       return reshape(x[0], {x[0].size(0), 2, 2, 2, 3});
+     }},
+    {"reshape",
+     {x},
+     [](In x) {
+       return reshape(x[0], {2, -1, 2});
+     },
+     "inferred, joined"},
+    {"reshape",
+     {x},
+     [](In x) {
+       return reshape(transpose(x[0], 1, 2), {x[0].size(0), 24});
+     },
+     "copied"},
+    {"permute",
+     {x},
+     [](In x) {
+       return permute(x[0], {2, 0, 1});
+     }},
+    {"transpose", {x}, [](In x) { return transpose(x[0], 0, -1); }},
+    {"slice", {x}, [](In x) { return slice(x[0], 1, 1, 3); }},
+    {"slice", {x}, [](In x) { return slice(x[0], -1, -4, 6); }, "from the end"},
+    {"slice", {x}, [](In x) { return slice(x[0], 2, 2, 2); }, "nothing"},
+    {"expand",
+     {real({batch, 1, 3})},
+     [](In x) {
+       return expand(x[0], {2, x[0].size(0), 4, 3});
+     }},
+    {"squeeze", {real({batch, 1, 3})}, [](In x) { return squeeze(x[0], 1); }},
+    {"unsqueeze", {x}, [](In x) { return unsqueeze(x[0], -1); }},
+    {"concat",
+     {real({batch, 2}), real({batch, 3}), real({batch, 0})},
+     [](In x) {
+       return concat({x[0], x[1], x[2]}, 1);
+     }},
+    {"concat",
+     {real({batch, 2}), real({4, 2})},
+     [](In x) {
+       return concat({x[0], x[1], x[0]}, 0);
+     },
+     "rows"},
+    {"split",
+     {x},
+     [](In x) {
+       return split(x[0], {1, 3, 2}, -1);
+     }},
+    {"split", {x}, [](In x) { return split(x[0], {4}, 1)[0]; }, "whole"},
+    {"pad", {x}, [](In x) { return pad(x[0], 1, 2, 1, 0.5); }},
+    {"pad", {x}, [](In x) { return pad(x[0], 0, 0, 2); }, "rows"},
+    {"cast", {x}, [](In x) { return cast(x[0], Dtype::f64); }},
+    OpCase(
+        "cast", {x}, [](In x) { return cast(x[0], Dtype::i32); }, "to whole numbers")
+        .untracked(),
+    {"to",
+     {x},
+     [](In x) {
+       const Device here = x[0].device();
+       return here == meta ? to(x[0], meta) : to(to(x[0], host), here);
+     }},
+    OpCase("fill_", {x}, [](In x) { return written(x[0], [](const Tensor& y) { fill_(y, 2.5); }); }).untracked(),
+    OpCase("copy_", {x}, [](In x) { return written(x[0], [](const Tensor&) {}); }).untracked(),
+    OpCase("add_", {x, x}, [](In x) { return written(x[0], [&](const Tensor& y) { add_(y, x[1]); }); }).untracked(),
+    OpCase("scale_", {x}, [](In x) { return written(x[0], [](const Tensor& y) { scale_(y, 0.3); }); }).untracked(),
+});
+
+}  // namespace
+
+TEST_CASE("shape ops", "[ops]") { check_ops(); }

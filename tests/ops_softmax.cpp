@@ -1,0 +1,116 @@
+// Rows of the op table: softmax and the losses.
+#include <catch2/catch.hpp>
+
+#include "cinta/autograd/tape.h"
+#include "cinta/core/context.h"
+#include "cinta/ops/activation.h"
+#include "cinta/ops/elementwise.h"
+#include "cinta/ops/loss.h"
+#include "cinta/ops/reduce.h"
+#include "cinta/ops/shape.h"
+#include "cinta/ops/softmax.h"
+#include "op_table.h"
+
+using namespace cinta;
+using namespace cinta::testing;
+
+namespace {
+
+using In = const Operands&;
+
+const Input x = real({batch, 2, 6}, -4, 4), labels = whole({batch, 2}, 0, 6);
+
+Tensor log_softmax_by_hand(const Tensor& x) { return x - logsumexp(x, {-1}, true); }
+
+/// Cross entropy by hand for labels in [0, 6), none ignored but `ignored`.
+Tensor cross_entropy_by_hand(In x, double smoothing, int64_t ignored) {
+  const Tensor log_p = log_softmax_by_hand(x[0]), y = x[1], device_zero = full({}, 0, x[0].dtype(), x[0].device());
+  Tensor loss = device_zero;
+  for (int64_t c = 0; c < 6; ++c) {
+    const Tensor log_pc = squeeze(slice(log_p, -1, c, c + 1), -1);
+    const Tensor hit = equal(y, full({}, static_cast<double>(c), y.dtype(), y.device()));
+    loss = loss - cinta::where(hit, log_pc, device_zero) * (1 - smoothing) - log_pc * (smoothing / 6);
+  }
+  return cinta::where(equal(y, full({}, static_cast<double>(ignored), y.dtype(), y.device())), device_zero, loss);
+}
+
+OpCase cross_entropy_case(const char* variant, CrossEntropyOptions options) {
+  options.ignore_index = 2;
+  return OpCase(
+             "cross_entropy", {x, labels}, [options](In x) { return cross_entropy(x[0], x[1], options); }, variant)
+      .composed([options](In x) {
+        const Tensor rows = cross_entropy_by_hand(x, static_cast<float>(options.label_smoothing), 2);
+        if (options.reduction == Reduction::none) return rows;
+        return options.reduction == Reduction::sum ? sum(rows) : sum(rows) / count_items(x[1], 2, rows.dtype());
+      });
+}
+
+const OpTable table({
+    OpCase("softmax", {x}, [](In x) { return softmax(x[0]); }).composed([](In x) {
+      return exp(log_softmax_by_hand(x[0]));
+    }),
+    {"softmax", {x}, [](In x) { return softmax(x[0], 1); }, "middle dimension"},
+    OpCase("log_softmax", {x}, [](In x) { return log_softmax(x[0]); }).composed([](In x) {
+      return log_softmax_by_hand(x[0]);
+    }),
+    {"log_softmax", {x}, [](In x) { return log_softmax(x[0], 1); }, "middle dimension"},
+
+    cross_entropy_case("rows", {.reduction = Reduction::none}),
+    cross_entropy_case("sum", {.reduction = Reduction::sum}),
+    cross_entropy_case("mean", {}),
+    cross_entropy_case("smooth", {.label_smoothing = 0.1, .reduction = Reduction::none}),
+    cross_entropy_case("smooth mean", {.label_smoothing = 0.3}),
+    {"cross_entropy", {real({5}), whole({}, 0, 5)}, [](In x) { return cross_entropy(x[0], x[1]); }, "one row"},
+    OpCase("count_items", {labels}, [](In x) { return count_items(x[0], 2); }).untracked(),
+
+    OpCase("mse", {x, x}, [](In x) { return mse(x[0], x[1], Reduction::sum); }).composed([](In x) {
+      return sum(pow(x[0] - x[1], 2));
+    }),
+    {"mse", {real({3, 4}), real({3, 4})}, [](In x) { return mse(x[0], x[1]); }, "mean"},
+    {"mse", {x, x}, [](In x) { return mse(x[0], x[1], Reduction::none); }, "rows"},
+    OpCase("bce_with_logits", {x, real({batch, 2, 6}, 0, 1)},
+           [](In x) { return bce_with_logits(x[0], x[1], Reduction::none); })
+        .composed([](In x) { return -(x[1] * log(sigmoid(x[0])) + (1.0 * -x[1] + 1.0) * log(-sigmoid(x[0]) + 1.0)); }),
+    {"bce_with_logits", {real({3, 4}), real({3, 4}, 0, 1)}, [](In x) { return bce_with_logits(x[0], x[1]); }, "mean"},
+    OpCase("kl_div", {x, x}, [](In x) { return kl_div(x[0], x[1], Reduction::none); }).composed([](In x) {
+      return sum(exp(x[0]) * (x[0] - x[1]), {-1});
+    }),
+    {"kl_div", {real({3, 4}), real({3, 4})}, [](In x) { return kl_div(log_softmax(x[0]), log_softmax(x[1])); }, "mean"},
+});
+
+}  // namespace
+
+TEST_CASE("softmax and losses", "[ops]") { check_ops(); }
+
+TEST_CASE("cross entropy without a real item is 0, and so is its gradient", "[ops]") {
+  for (Device device : {cpu, reference}) {
+    Tensor logits = full({2, 3}, 1, Dtype::f32, device);
+    autograd::require_gradient(logits);
+    const Tensor loss = cross_entropy(logits, full({2}, -100, Dtype::i64, device));
+    CHECK(item(loss) == 0);
+    autograd::backward(loss);
+    CHECK(to_vector<double>(autograd::gradient(logits)) == std::vector<double>(6, 0));
+  }
+}
+
+TEST_CASE("a label out of range is thrown at the host's next read", "[ops]") {
+  for (Device device : {cpu, reference}) {
+    const Tensor logits = full({3, 4}, 1, Dtype::f32, device), labels = from_values<int64_t>({1, 4, 2}, {3}, device);
+    const Tensor loss = cross_entropy(logits, labels);
+    CHECK_THROWS_WITH(item(loss), "[index] index 4 at position 1 is outside [0, 4) on " + name_of(device) +
+                                      "; the step that read it must not be used");
+    context().check_status(device);  // the report was cleared
+  }
+}
+
+TEST_CASE("a class without probability adds nothing to kl_div", "[ops]") {
+  for (Device device : {cpu, reference}) {
+    Tensor log_p = from_values<float>({0, -INFINITY}, {1, 2}, device),
+           log_q = from_values<float>({-1, -INFINITY}, {1, 2}, device);
+    autograd::require_gradient(log_q);
+    const Tensor loss = kl_div(log_p, log_q);
+    CHECK(item(loss) == 1);
+    autograd::backward(loss);
+    CHECK(to_vector<double>(autograd::gradient(log_q)) == std::vector<double>{-1, 0});
+  }
+}
