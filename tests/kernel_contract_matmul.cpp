@@ -12,8 +12,8 @@ namespace {
 struct Product {
   int64_t m, n, k;
 };
-const Product products[] = {{1, 1, 1},    {1, 7, 3},     {7, 1, 17}, {3, 5, 1}, {17, 63, 33}, {64, 64, 64},
-                            {1, 257, 63}, {63, 10, 257}, {0, 3, 4},  {3, 0, 4}, {3, 4, 0},    {33, 17, 1000}};
+const Product products[] = {{1, 1, 1},     {1, 7, 3}, {7, 1, 17}, {3, 5, 1}, {17, 63, 33},  {64, 64, 64}, {1, 257, 63},
+                            {33, 10, 257}, {0, 3, 4}, {3, 0, 4},  {3, 4, 0}, {33, 17, 300}, {2, 5, 1000}};
 
 void try_matmul(const Shape& batch, const Product& p, Dtype in, Dtype out, Layout a_layout, Layout b_layout,
                 Layout y_layout, float alpha, float beta) {

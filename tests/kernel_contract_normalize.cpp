@@ -11,7 +11,7 @@ using namespace cinta::contract;
 
 namespace {
 
-const Shape shapes[] = {{0, 3}, {1, 1}, {3, 1}, {5, 7}, {7, 17}, {3, 63}, {3, 257}, {2, 1000}, {130, 32}};
+const Shape shapes[] = {{0, 3}, {1, 1}, {3, 1}, {5, 7}, {7, 17}, {3, 63}, {3, 257}, {2, 1000}, {70, 33}};
 constexpr float eps = 1e-5f;
 
 /// Rows with a mean far larger than their deviation: E[x^2] - E[x]^2 would lose everything.

@@ -11,7 +11,7 @@ using namespace cinta::contract;
 namespace {
 
 /// Ends of the segments of flat buffers; an empty segment and an empty buffer are among them.
-const Values layouts[] = {{0}, {1}, {7}, {63}, {1000}, {3, 20}, {5, 5, 64, 257}, {16, 1000, 1003}, {100000}};
+const Values layouts[] = {{0}, {1}, {7}, {63}, {1000}, {3, 20}, {5, 5, 64, 257}, {16, 1000, 1003}, {20000}};
 
 struct Flat {
   Flat(Trial& trial, const Values& ends) : n(static_cast<int64_t>(ends.back())) {
