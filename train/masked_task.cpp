@@ -2,6 +2,7 @@
 #include "cinta/train/masked_task.h"
 
 #include "cinta/autograd/mode.h"
+#include "cinta/data/file.h"
 #include "cinta/data/wordpiece_files.h"
 #include "cinta/data/wordpiece_trainer.h"
 #include "cinta/models/model_file.h"
@@ -85,7 +86,13 @@ void MaskedTask::save(CheckpointWriter& writer) {
     writer.add(name).write(text.data(), text.size());
 }
 
-void MaskedTask::load(const std::string& directory) { models::load_weights(*bert_, directory + "/model.safetensors"); }
+void MaskedTask::load(const std::string& directory) {
+  const std::string path = directory + "/config.json";
+  const std::string differences =
+      models::difference(models::BertConfig::from_json(data::read_file(path), path), bert_->config());
+  require<FileError>(differences.empty(), "load", Where(), path, " describes another model:\n", differences);
+  models::load_weights(*bert_, directory + "/model.safetensors");
+}
 
 int64_t MaskedTask::progress_items(const data::Batch& batch) const {
   int64_t tokens = 0;
