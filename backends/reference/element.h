@@ -130,6 +130,18 @@ inline std::vector<double> values(const View& row, int64_t count, double otherwi
 }
 inline std::vector<double> values(const View& row) { return values(row, row.size(0), 0); }
 
+/// The rows of a matrix.
+inline std::vector<std::vector<double>> rows(const View& matrix) {
+  std::vector<std::vector<double>> out;
+  for (int64_t i = 0; i < matrix.size(0); ++i) out.push_back(values(part(matrix, {i})));
+  return out;
+}
+inline double inner_product(const std::vector<double>& a, const std::vector<double>& b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
+}
+
 /// element = value + beta * element, where with beta 0 the old value is never read.
 inline void blend(const Element& element, double value, double beta) {
   element = beta == 0 ? value : value + beta * element;

@@ -7,31 +7,26 @@
 namespace cinta::oracle {
 namespace {
 
-/// Row i of `a` times column j of `b`.
-double inner_product(const View& a, const View& b, int64_t i, int64_t j) {
-  double sum = 0;
-  for (int64_t k = 0; k < a.size(1); ++k) sum += at(a, i, k) * at(b, k, j);
-  return sum;
-}
-
-void multiply(View y, View a, View b, float alpha, float beta) {
-  for (const Index& batch : Indices(leading(y.shape, y.rank() - 2))) {
-    const View left = part(a, batch), right = part(b, batch), out = part(y, batch);
-    for (int64_t i = 0; i < out.size(0); ++i)
-      for (int64_t j = 0; j < out.size(1); ++j) blend(at(out, i, j), alpha * inner_product(left, right, i, j), beta);
-  }
-}
-
 View transposed(View matrix) {
   std::swap(matrix.shape[0], matrix.shape[1]);
   std::swap(matrix.strides[0], matrix.strides[1]);
   return matrix;
 }
 
+void multiply(View y, View a, View b, float alpha, float beta) {
+  for (const Index& batch : Indices(leading(y.shape, y.rank() - 2))) {
+    const auto left = rows(part(a, batch)), right = rows(transposed(part(b, batch)));
+    const View out = part(y, batch);
+    for (int64_t i = 0; i < out.size(0); ++i)
+      for (int64_t j = 0; j < out.size(1); ++j) blend(at(out, i, j), alpha * inner_product(left[i], right[j]), beta);
+  }
+}
+
 void multiply_add_bias(View y, View x, View w, View bias) {
+  const auto inputs = rows(x), weights = rows(w);
+  const auto added = values(bias, y.size(1), 0);
   for (int64_t i = 0; i < y.size(0); ++i)
-    for (int64_t j = 0; j < y.size(1); ++j)
-      at(y, i, j) = inner_product(x, transposed(w), i, j) + (bias ? double{at(bias, j)} : 0);
+    for (int64_t j = 0; j < y.size(1); ++j) at(y, i, j) = inner_product(inputs[i], weights[j]) + added[j];
 }
 
 using kernels::Activation;

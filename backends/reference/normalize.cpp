@@ -16,15 +16,15 @@ double mean_of(const Row& row) {
   return sum / static_cast<double>(row.size());
 }
 
-double mean_of_products(const Row& a, const Row& b) {
-  double sum = 0;
-  for (size_t j = 0; j < a.size(); ++j) sum += a[j] * b[j];
-  return sum / static_cast<double>(a.size());
-}
+double mean_of_products(const Row& a, const Row& b) { return inner_product(a, b) / static_cast<double>(a.size()); }
 
 /// Adds a * b to `sums`, element by element.
 void add_products(Row& sums, const Row& a, const Row& b) {
   for (size_t j = 0; j < sums.size(); ++j) sums[j] += a[j] * b[j];
+}
+
+void add_to(Row& sums, const Row& a) {
+  for (size_t j = 0; j < sums.size(); ++j) sums[j] += a[j];
 }
 
 /// y = (x - mean) * rstd * gain + bias of one row; writes down what it found for mean and rstd.
@@ -69,7 +69,7 @@ void layer_norm_gradients(View dx, View dgain, View dbias, View dy, View x, View
     const Row d = values(part(dy, {r})), normal = standardized(values(part(x, {r})), at(mean, r), at(rstd, r));
     if (dx) blend(part(dx, {r}), normalize_row_gradient(d, values(gain, n, 1), normal, at(rstd, r)), 0);
     add_products(gain_sums, d, normal);
-    add_products(bias_sums, d, Row(d.size(), 1));
+    add_to(bias_sums, d);
   }
   blend(dgain, gain_sums, beta_gain);
   blend(dbias, bias_sums, beta_bias);
@@ -126,8 +126,8 @@ void residual_norm_gradients(View dx, View dresidual, View dx_bias, View dgain, 
     for (int64_t j = 0; j < n; ++j) gradient[j] *= mask(dropout, r, j, n);
     if (dx) blend(part(dx, {r}), gradient, 0);
     add_products(gain_sums, d, normal);
-    add_products(bias_sums, d, Row(d.size(), 1));
-    add_products(x_bias_sums, gradient, Row(d.size(), 1));
+    add_to(bias_sums, d);
+    add_to(x_bias_sums, gradient);
   }
   blend(dx_bias, x_bias_sums, beta_x_bias);
   blend(dgain, gain_sums, beta_gain);
