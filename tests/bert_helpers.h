@@ -1,0 +1,37 @@
+// A small BERT for tests: configurations, batches, tensors of a file by name.
+#pragma once
+#include <map>
+#include <string>
+
+#include "cinta/data/safetensors.h"
+#include "cinta/models/bert/bert.h"
+#include "cinta/ops/shape.h"
+
+namespace cinta::testing {
+
+/// A file's tensors by name, on `device`.
+inline std::map<std::string, Tensor> read_tensors(const std::string& path, Device device = cpu) {
+  const data::SafetensorsFile file = data::SafetensorsFile::open(path);
+  std::map<std::string, Tensor> out;
+  for (const data::SafetensorsEntry& entry : file.entries()) {
+    const Tensor tensor = empty(Shape(std::span<const int64_t>(entry.shape)), entry.dtype);
+    file.read(entry, tensor.view().data);
+    out[entry.name] = to(tensor, device);
+  }
+  return out;
+}
+
+inline models::BertConfig small_config(double dropout = 0) {
+  models::BertConfig config;
+  config.vocab_size = 61;
+  config.hidden_size = 20;
+  config.num_hidden_layers = 2;
+  config.num_attention_heads = 2;
+  config.intermediate_size = 24;
+  config.max_position_embeddings = 12;
+  config.hidden_dropout_prob = config.attention_probs_dropout_prob = dropout;
+  config.num_labels = 3;
+  return config;
+}
+
+}  // namespace cinta::testing
