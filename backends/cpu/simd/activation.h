@@ -26,8 +26,7 @@ inline float silu_slope(float x) {
 }
 
 inline float softplus_value(float x) {
-  const float y = math::log1p(math::exp(x));
-  return x > 20 ? x : y;
+  return math::select(x > 20, x, math::log1p(math::exp(x)));
 }
 
 inline float relu_value(float x) { return x < 0 ? 0 : x; }

@@ -12,6 +12,13 @@ namespace math {
 
 inline constexpr float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
 
+/// condition ? a : b without a branch. Of a branch the compiler would follow each side to the end of the function, and
+/// every lane would compute both, with the subnormal numbers that only the rare side meets.
+inline float select(bool condition, float a, float b) {
+  const uint32_t mask = -static_cast<uint32_t>(condition);
+  return std::bit_cast<float>((std::bit_cast<uint32_t>(a) & mask) | (std::bit_cast<uint32_t>(b) & ~mask));
+}
+
 /// c0 + c1 x + c2 x^2 + ..
 inline float polynomial(float, float c0) { return c0; }
 template <class... More>
@@ -28,8 +35,8 @@ struct Reduced {
 inline Reduced reduce(float x, float low) {
   constexpr float round = 0x1.8p23f;  // adding it pushes the fraction out
   constexpr float ln2_high = 0x1.62e4p-1f, ln2_low = 0x1.7f7d1cp-20f;  // n * ln2_high is exact
-  x = x < -104 ? -104 : x;
-  x = x > 89 ? 89 : x;
+  x = select(x < -104, -104, x);
+  x = select(x > 89, 89, x);
   const float shifted = x * 1.44269504f + round, n = shifted - round;
   return {std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(round), (x - n * ln2_high) + (low - n * ln2_low)};
 }
@@ -52,7 +59,7 @@ inline float exp(float x) { return exp_sum(x, 0); }
 
 /// e^x - 1, for x <= 88.
 inline float expm1(float x) {
-  const auto [n, r] = reduce(x < -30 ? -30 : x, 0);
+  const auto [n, r] = reduce(select(x < -30, -30, x), 0);
   const float scale = power_of_two(n);
   return scale * (r + r * r * exp_rest(r)) + (scale - 1);
 }
@@ -68,15 +75,15 @@ inline float log(float x) {
   const float rest = z * polynomial(z, 0.666666667f, 0.4f, 0.285714286f, 0.222222222f);
   const float half_square = 0.5f * f * f;
   const float result = n * 0x1.62e4p-1f + (f - (half_square - (s * (half_square + rest) + n * 0x1.7f7d1cp-20f)));
-  const float special = x == 0 ? -infinity : x < 0 ? nan : x;  // 0, negative; infinity and NaN are their own
-  return x > 0 && x < infinity ? result : special;
+  const float special = select(x == 0, -infinity, select(x < 0, nan, x));  // 0, negative; infinity and NaN are their own
+  return select((x > 0) & (x < infinity), result, special);
 }
 
 /// log(1 + x)
 inline float log1p(float x) {
   const float u = 1 + x;
-  const float result = log(u) + (x - (u - 1)) / u;  // what the sum lost, to first order
-  return u > 0 && u < infinity ? result : log(u);
+  const float rough = log(u), result = rough + (x - (u - 1)) / u;  // what the sum lost, to first order
+  return select((u > 0) & (u < infinity), result, rough);
 }
 
 inline float tanh(float x) {
@@ -84,13 +91,13 @@ inline float tanh(float x) {
   const float near = x + x * square * polynomial(square, -0.333332839f, 0.133314913f, -0.0537434971f, 0.0206505843f,
                                                  -0.00571704194f);
   const float far = std::copysign(1 - 2 / (exp(2 * magnitude) + 1), x);
-  return magnitude < 0.625f ? near : far;
+  return select(magnitude < 0.625f, near, far);
 }
 
 /// 1 / (1 + e^-x), accurate on both sides.
 inline float sigmoid(float x) {
   const float e = exp(-std::fabs(x));
-  return (x < 0 ? e : 1) / (1 + e);
+  return select(x < 0, e, 1) / (1 + e);
 }
 /// The same and its slope.
 struct Logistic {
@@ -98,7 +105,7 @@ struct Logistic {
 };
 inline Logistic logistic(float x) {
   const float e = exp(-std::fabs(x)), inverse = 1 / (1 + e);
-  return {(x < 0 ? e : 1) * inverse, e * inverse * inverse};
+  return {select(x < 0, e, 1) * inverse, e * inverse * inverse};
 }
 
 /// e^(-x^2), with the square to twice the precision.
@@ -115,11 +122,11 @@ inline float erfc_scaled(float t) {
 }
 
 inline float erf(float x) {
-  const float magnitude = std::fabs(x) > 10 ? 10 : std::fabs(x), square = x * x;
+  const float magnitude = select(std::fabs(x) > 10, 10, std::fabs(x)), square = x * x;
   const float near = x + x * polynomial(square, 0.128379166f, -0.376126258f, 0.112835851f, -0.0268538119f, 0.00518832768f,
                                         -0.000801019358f, 7.85386122e-05f);
   const float far = std::copysign(1 - gauss(magnitude) * erfc_scaled(magnitude), x);
-  return magnitude < 1 ? near : far;
+  return select(magnitude < 1, near, far);
 }
 
 /// The normal distribution: the probability below x and the density at x, both accurate in the tails.
@@ -127,14 +134,13 @@ struct Normal {
   float below, density;
 };
 inline Normal normal(float x) {
-  float magnitude = std::fabs(x);
-  magnitude = magnitude > 20 ? 20 : magnitude;
+  const float magnitude = select(std::fabs(x) > 20, 20, std::fabs(x));
   const float high = std::bit_cast<float>(std::bit_cast<uint32_t>(magnitude) & 0xfffff000u);
   const float bell = exp_sum(-0.5f * high * high, 0.5f * (high - magnitude) * (high + magnitude));
-  const float tail = 0.5f * bell * erfc_scaled(magnitude * 0.707106781f), far = x > 0 ? 1 - tail : tail;
+  const float tail = 0.5f * bell * erfc_scaled(magnitude * 0.707106781f), far = select(x > 0, 1 - tail, tail);
   const float near = 0.5f + x * polynomial(x * x, 0.398942278f, -0.0664903144f, 0.00997307838f, -0.00118578499f,
                                            0.000112952174f, -7.46289494e-06f);
-  return {magnitude < 1 ? near : far, bell * 0.398942280f};
+  return {select(magnitude < 1, near, far), bell * 0.398942280f};
 }
 
 }  // namespace math
