@@ -1,10 +1,11 @@
-# The programs around the library: the `cinta` command, tests, benchmarks, examples.
+# The programs around the library: the `cinta` command, tests, benchmarks, examples. Those of several files include each
+# other from the root: "tools/commands.h".
 file(GLOB tool_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/*.cpp)
 if(tool_sources)
   add_executable(cinta_command ${tool_sources})
   set_target_properties(cinta_command PROPERTIES OUTPUT_NAME cinta)
   target_link_libraries(cinta_command PRIVATE cinta cinta_private CLI11::CLI11)
-  target_include_directories(cinta_command PRIVATE ${CMAKE_SOURCE_DIR})
+  target_include_directories(cinta_command PRIVATE ${PROJECT_SOURCE_DIR})
   install(TARGETS cinta_command)
 endif()
 
@@ -15,6 +16,7 @@ function(cinta_programs prefix folder)
     cmake_path(GET source STEM name)
     add_executable(${prefix}_${name} ${source})
     target_link_libraries(${prefix}_${name} PRIVATE cinta ${ARGN})
+    target_include_directories(${prefix}_${name} PRIVATE ${PROJECT_SOURCE_DIR})
   endforeach()
 endfunction()
 if(CINTA_BENCHMARKS)

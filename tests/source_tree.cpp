@@ -26,6 +26,8 @@ void add_include(SourceFile& file, const fs::path& path, const std::string& line
     file.own_includes.push_back(name.substr(6));
   } else if (line[open] == '"' && fs::exists(root / beside)) {
     file.own_includes.push_back(beside.generic_string());
+  } else if (line[open] == '"' && fs::exists(root / name)) {
+    file.own_includes.push_back(name);
   } else {
     file.other_includes.push_back(line.substr(open, close - open + 1));
   }
