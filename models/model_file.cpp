@@ -21,12 +21,31 @@ std::string modern_name(const std::string& name) {
   return name;
 }
 
-/// Entries by the name the model uses: as it stands, with "bert." before it, or without.
-const data::SafetensorsEntry* find(const std::map<std::string, const data::SafetensorsEntry*>& entries,
-                                   const std::string& name) {
-  for (const std::string& candidate : {name, "bert." + name, name.starts_with("bert.") ? name.substr(5) : name})
-    if (auto found = entries.find(candidate); found != entries.end()) return found->second;
-  return nullptr;
+using Entries = std::map<std::string, const data::SafetensorsEntry*>;
+
+/// The file's entries under the present names.
+Entries modern_entries(const data::SafetensorsFile& file, Where where) {
+  Entries out;
+  for (const data::SafetensorsEntry& entry : file.entries()) {
+    const auto [other, first] = out.emplace(modern_name(entry.name), &entry);
+    require<FileError>(first, "load", where, file.path(), ": ", other->second->name, " and ", entry.name,
+                       " are one tensor of the model");
+  }
+  return out;
+}
+
+/// The entry of the model's tensor `name`: as it stands, with "bert." before it, or without; null when there is none.
+const data::SafetensorsEntry* find(const Entries& entries, const std::string& name, const std::string& path,
+                                   Where where) {
+  const data::SafetensorsEntry* out = nullptr;
+  for (const std::string& candidate : {name, "bert." + name, name.starts_with("bert.") ? name.substr(5) : name}) {
+    const auto found = entries.find(candidate);
+    if (found == entries.end() || found->second == out) continue;
+    require<FileError>(!out, "load", where, path, ": ", out ? out->name : "", " and ", found->second->name,
+                       " are one tensor of the model");
+    out = found->second;
+  }
+  return out;
 }
 
 /// Copies in other files of tensors that the model ties or computes: never missed, never reported.
@@ -66,13 +85,12 @@ LoadReport load_weights(Module& module, const std::string& path, const std::vect
                         Where where) {
   autograd::NoGrad off;
   const data::SafetensorsFile file = data::SafetensorsFile::open(path, where);
-  std::map<std::string, const data::SafetensorsEntry*> entries;
-  for (const data::SafetensorsEntry& entry : file.entries()) entries[modern_name(entry.name)] = &entry;
+  const Entries entries = modern_entries(file, where);
 
   LoadReport report;
   std::vector<std::pair<Tensor, const data::SafetensorsEntry*>> plan;
   for (const NamedTensor& named : module.named_tensors()) {
-    const data::SafetensorsEntry* entry = find(entries, named.name);
+    const data::SafetensorsEntry* entry = find(entries, named.name, path, where);
     if (!entry) {
       const bool optional = std::ranges::any_of(
           optional_prefixes, [&](const std::string& prefix) { return named.name.starts_with(prefix); });

@@ -107,6 +107,7 @@ BertConfig BertConfig::from_json(const std::string& text, const std::string& pat
   expect("model_type", "bert");
   expect("position_embedding_type", "absolute");
   expect("is_decoder", false);
+  expect("tie_word_embeddings", true);
   BertConfig config;
   each_key(config, [&](const char* key, auto& value) {
     if (!in.contains(key)) return;
