@@ -71,19 +71,19 @@ struct CrossEntropy {
   }
 };
 
-Tensor reduce(const Tensor& rows, Reduction reduction, const char* op, Where where) {
-  if (reduction == Reduction::none) return rows;
-  if (reduction == Reduction::sum) return sum(rows, {}, false, where);
-  require<ShapeError>(rows.numel() > 0, op, where, "the mean is over at least one loss, given ", rows.shape());
-  return mean(rows, {}, false, where);
+Tensor reduce(const Tensor& losses, Reduction reduction, Where where) {
+  if (reduction == Reduction::none) return losses;
+  return reduction == Reduction::sum ? sum(losses, {}, false, where) : mean(losses, {}, false, where);
 }
 
 void check_pair(const char* op, const char* name, const Tensor& x, const char* other_name, const Tensor& other,
-                Where where) {
+                Reduction reduction, Where where) {
   check_floating(op, name, x, where);
   check_like(op, other_name, other, x, where);
   require<ShapeError>(x.shape() == other.shape(), op, where, name, " and ", other_name, " have one shape: ", x, " and ",
                       other);
+  require<ShapeError>(reduction != Reduction::mean || x.numel() > 0, op, where,
+                      "the mean is over at least one element: ", x);
 }
 
 }  // namespace
@@ -100,7 +100,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels, const CrossEntr
           "label_smoothing lies in [0, 1], given ", options.label_smoothing);
   const kernels::CrossEntropy row{options.ignore_index, static_cast<float>(options.label_smoothing)};
   const Tensor losses = autograd::apply(CrossEntropy{row, {}, {}, {}, {}}, where, logits, labels);
-  if (options.reduction != Reduction::mean) return reduce(losses, options.reduction, op, where);
+  if (options.reduction != Reduction::mean) return reduce(losses, options.reduction, where);
   const Tensor count = count_items(labels, options.ignore_index, losses.dtype(), where);
   return divide(sum(losses, {}, false, where), clamp(count, 1, INFINITY), where);
 }
@@ -113,27 +113,27 @@ Tensor count_items(const Tensor& labels, int64_t ignore_index, Dtype dtype, Wher
 }
 
 Tensor mse(const Tensor& prediction, const Tensor& target, Reduction reduction, Where where) {
-  check_pair("mse", "prediction", prediction, "target", target, where);
+  check_pair("mse", "prediction", prediction, "target", target, reduction, where);
   const Tensor distance = subtract(prediction, target, where);
-  return reduce(multiply(distance, distance, where), reduction, "mse", where);
+  return reduce(multiply(distance, distance, where), reduction, where);
 }
 
 Tensor bce_with_logits(const Tensor& logits, const Tensor& target, Reduction reduction, Where where) {
-  check_pair("bce_with_logits", "logits", logits, "target", target, where);
+  check_pair("bce_with_logits", "logits", logits, "target", target, reduction, where);
   // -log sigmoid(x) = softplus(x) - x, so the whole is softplus(x) - x t.
   const Tensor losses = subtract(softplus(logits, where), multiply(logits, target, where), where);
-  return reduce(losses, reduction, "bce_with_logits", where);
+  return reduce(losses, reduction, where);
 }
 
 Tensor kl_div(const Tensor& log_p, const Tensor& log_q, Reduction reduction, Where where) {
-  check_pair("kl_div", "log_p", log_p, "log_q", log_q, where);
+  check_pair("kl_div", "log_p", log_p, "log_q", log_q, reduction, where);
   require<ShapeError>(log_p.rank() >= 1, "kl_div", where, "at least one dimension, given ", log_p);
   const Tensor p = exp(log_p, where), zero = constant(p, 0);
   // Where p is 0 its logarithm is -inf: nothing of that class may reach the sum, nor its gradient.
   const Tensor possible = greater(detach(p), zero, where);
   const Tensor distance =
       subtract(cinta::where(possible, log_p, zero, where), cinta::where(possible, log_q, zero, where), where);
-  return reduce(sum(multiply(p, distance, where), {-1}, false, where), reduction, "kl_div", where);
+  return reduce(sum(multiply(p, distance, where), {-1}, false, where), reduction, where);
 }
 
 }  // namespace cinta

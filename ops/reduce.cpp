@@ -127,6 +127,8 @@ Tensor argmax(const Tensor& x, int dim, bool keep_dim, Where where) {
 }
 
 Tensor logsumexp(const Tensor& x, std::vector<int> dims, bool keep_dims, Where where) {
+  const Shape kept = reduced_shape(x, dims, "logsumexp", where);
+  require<ShapeError>(x.numel() > 0 || kept.numel() == 0, "logsumexp", where, "at least one element a result: ", x);
   // The largest element is only a shift: the result does not depend on it, so the tape need not follow it. A row of
   // -inf alone would give inf - inf: the clamp to the type's range keeps its shift finite.
   const double largest = x.dtype() == Dtype::f16 ? 65504.0 : 3.38e38;
@@ -137,6 +139,10 @@ Tensor logsumexp(const Tensor& x, std::vector<int> dims, bool keep_dims, Where w
 
 Tensor sum_to(const Tensor& x, const Shape& shape, Where where) {
   if (x.shape() == shape) return x;
+  bool broadcasts = shape.rank() <= x.rank();
+  for (int i = 1; broadcasts && i <= shape.rank(); ++i)
+    broadcasts = shape[shape.rank() - i] == 1 || shape[shape.rank() - i] == x.size(-i);
+  require<ShapeError>(broadcasts, "sum_to", where, shape, " broadcasts to the shape of ", x);
   std::vector<int> dims;
   const int lead = x.rank() - shape.rank();
   for (int i = 0; i < x.rank(); ++i)
