@@ -34,10 +34,15 @@ RegisterRuntime::RegisterRuntime(Device device, std::string_view name, Runtime& 
 
 Device claim_backend(std::string_view name, Runtime& runtime) {
   constexpr uint8_t first_outside = 4;
+  for (uint8_t i = 0; i < max_backends; ++i) {
+    const Column& column = columns()[i];
+    if (!column.runtime || column.name != name) continue;
+    require<DeviceError>(column.runtime == &runtime, "backend", Where(), "the name '", name, "' is taken");
+    return Device{i};
+  }
   for (uint8_t i = first_outside; i < max_backends; ++i) {
-    Column& column = columns()[i];
-    if (column.runtime && column.name != name) continue;
-    column = {std::string(name), &runtime};
+    if (columns()[i].runtime) continue;
+    columns()[i] = {std::string(name), &runtime};
     return Device{i};
   }
   throw DeviceError("[backend] no free column for '" + std::string(name) + "'; taken: " + built_in());

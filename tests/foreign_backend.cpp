@@ -1,0 +1,121 @@
+// Backends loaded at run time: one that trains, and every way in which a file is none.
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <filesystem>
+
+#include "cinta/autograd/mode.h"
+#include "cinta/autograd/tape.h"
+#include "cinta/backends/kernel.h"
+#include "cinta/core/context.h"
+#include "cinta/core/plugin.h"
+#include "cinta/data/batches.h"
+#include "cinta/data/digits.h"
+#include "cinta/models/mlp.h"
+#include "cinta/ops/activation.h"
+#include "cinta/ops/elementwise.h"
+#include "cinta/ops/loss.h"
+#include "cinta/ops/shape.h"
+#include "cinta/optim/adamw.h"
+#include "cinta/optim/sgd.h"
+#include "data_helpers.h"
+#include "scratch.h"
+
+using namespace cinta;
+using namespace cinta::testing;
+using Catch::Matchers::Contains;
+
+namespace {
+
+/// The build puts tests/plugins/<name>.cpp into lib/<name>.so beside the folder of this program.
+std::string plugin(const std::string& name) {
+  return (std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() / "lib" / (name + ".so")).string();
+}
+Device npu() { return load_backend(plugin("npu")); }
+
+struct Curve {
+  std::vector<double> losses;
+  std::vector<float> weights;
+};
+
+/// A perceptron's first steps on drawn digits.
+template <class Optimizer, class Options>
+Curve train(Device device, const Options& options) {
+  const data::Examples digits = data::generate_digits(320, 1);
+  const data::ExampleBatches batches(digits, 32, 1);
+  models::Mlp mlp({64, 32, 10}, 7, Activation::gelu, device);
+  Optimizer optimizer(mlp.parameters(), options);
+  Curve curve;
+  for (int64_t step = 0; step < 40; ++step) {
+    const data::Batch batch = batches.batch(step);
+    optimizer.zero_gradients();
+    const Tensor logits = mlp(from_values(batch.inputs, {32, 64}, device));
+    const Tensor loss = cross_entropy(logits, from_values(batch.labels, {32}, device));
+    autograd::backward(loss);
+    optimizer.step({.max_norm = 1.0});
+    curve.losses.push_back(item(loss));
+  }
+  for (const optim::Parameter& parameter : mlp.parameters())
+    for (float weight : to_vector<float>(parameter.tensor)) curve.weights.push_back(weight);
+  return curve;
+}
+
+template <class Optimizer, class Options>
+void check_same_training(const Options& options) {
+  const Curve there = train<Optimizer>(npu(), options), here = train<Optimizer>(cpu, options);
+  CHECK(there.losses == here.losses);  // the borrowed arithmetic is the same, so the bits are
+  CHECK(there.weights == here.weights);
+  CHECK(there.losses.back() < 0.7 * there.losses.front());
+}
+
+}  // namespace
+
+TEST_CASE("a backend from outside trains a perceptron", "[foreign_backend]") {
+  CHECK(name_of(npu()) == "npu");
+  CHECK(parse_device("npu") == npu());
+  check_same_training<optim::Sgd>(optim::SgdOptions{.rate = 0.02, .momentum = 0.9});
+  check_same_training<optim::AdamW>(optim::AdamWOptions{.rate = 5e-3});
+  CHECK(memory_statistics(npu()).requests > 0);
+}
+
+TEST_CASE("the memory of a backend from outside is its own", "[foreign_backend]") {
+  const Tensor x = from_values<float>({1, 2, 3, 4, 5, 6}, {2, 3}, npu());
+  CHECK(to_vector<float>(transpose(x, 0, 1)) == std::vector<float>{1, 4, 2, 5, 3, 6});
+  CHECK(to_vector<float>(to(to(x, cpu), npu())) == std::vector<float>{1, 2, 3, 4, 5, 6});
+  CHECK_THAT(error_of<DeviceError>([&] { (void)x.data<float>(); }), Contains("host") && Contains("f32[2,3]@npu"));
+  CHECK_THAT(error_of<DeviceError>([&] { add(x, to(x, cpu)); }), Contains("@npu") && Contains("@cpu"));
+}
+
+TEST_CASE("a bad label on a backend from outside is found", "[foreign_backend]") {
+  const Tensor logits = from_values(std::vector<float>(20), {2, 10}, npu());
+  const Tensor loss = cross_entropy(logits, from_values<int64_t>({3, 10}, {2}, npu()));
+  CHECK_THAT(error_of<ValueError>([&] { item(loss); }), Contains("index 10 at position 1") && Contains("npu"));
+}
+
+TEST_CASE("a kernel that a backend does not have is named", "[foreign_backend]") {
+  const Tensor x = from_values<float>({1, 2}, {2}, npu());
+  CHECK_THAT(error_of<DeviceError>([&] { softplus(x); }), Contains("[softplus]") && Contains("npu"));
+}
+
+TEST_CASE("loading a backend again gives the same device", "[foreign_backend]") { CHECK(npu() == npu()); }
+
+TEST_CASE("a file that is no backend is refused with the reason", "[foreign_backend]") {
+  const auto refusal = [](const std::string& path) {
+    const std::string message = error_of<FileError>([&] { load_backend(path); });
+    CHECK_THAT(message, Contains(path));
+    return message;
+  };
+  CHECK_THAT(refusal("no/such/backend.so"), Contains("No such file"));
+  CHECK_THAT(refusal("nosuch.so"), Contains("No such file"));
+  CHECK_THAT(refusal(plugin("no_backend")), Contains("exports no cinta_backend_abi_version"));
+  CHECK_THAT(refusal(plugin("half_backend")), Contains("exports no cinta_backend_register"));
+  CHECK_THAT(refusal(plugin("old_backend")), Contains(join("version ", backend_abi_version + 41)) &&
+                                                 Contains(join("has version ", backend_abi_version)));
+  const Scratch scratch;
+  write_bytes(scratch / "text.so", "no library");
+  CHECK_THAT(refusal(scratch / "text.so"), Contains("cannot load"));
+}
+
+TEST_CASE("a backend cannot take a name that is taken", "[foreign_backend]") {
+  CHECK_THAT(error_of<DeviceError>([] { load_backend(plugin("false_cpu")); }), Contains("'cpu' is taken"));
+  CHECK(to_vector<float>(from_values<float>({1}, {1}, cpu)) == std::vector<float>{1});
+}
