@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -22,6 +23,10 @@ std::string formatted(const char* format, Number number) {
   char text[64];
   std::snprintf(text, sizeof text, format, number);
   return text;
+}
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 /// 24100 is 24.1k.
@@ -79,22 +84,22 @@ Progress::Progress(ProgressOptions options)
       terminal_(is_terminal(options_.descriptor)),
       color_(terminal_ && !is_set("NO_COLOR")),
       last_step_(options_.first_step),
-      last_time_(Clock::now()) {}
+      last_time_(seconds_now()) {}
 
 Progress::~Progress() {
   if (!bar_.empty()) show("\n");
 }
 
-bool Progress::due(int64_t step, Clock::time_point now) const {
+bool Progress::due(int64_t step, double now) const {
   if (options_.quiet || step == last_shown_) return false;
   if (step >= options_.total_steps || last_shown_ < 0) return true;
-  if (terminal_) return now - last_time_ >= std::chrono::milliseconds(100);
+  if (terminal_) return now - last_time_ >= 0.1;
   return step / options_.plain_every > last_shown_ / options_.plain_every;
 }
 
 /// Speeds forget the past over some ten seconds, so that the time left follows a machine that slows down.
-void Progress::measure(int64_t step, double items_done, Clock::time_point now) {
-  const double seconds = std::chrono::duration<double>(now - last_time_).count();
+void Progress::measure(int64_t step, double items_done, double now) {
+  const double seconds = now - last_time_;
   const auto steps = double(step - last_step_);
   if (steps > 0 && seconds > 0) {
     const double weight = seconds_per_step_ < 0 ? 1 : 1 - std::exp(-seconds / 10);
@@ -107,7 +112,7 @@ void Progress::measure(int64_t step, double items_done, Clock::time_point now) {
 }
 
 void Progress::update(int64_t step, std::span<const Shown> values, double items_done) {
-  const auto now = Clock::now();
+  const double now = seconds_now();
   if (!due(step, now)) return;
   measure(step, items_done, now);
   last_shown_ = step;

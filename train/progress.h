@@ -1,7 +1,6 @@
 // How a run shows that it moves: one bar on a terminal, redrawn in place, or a plain line now and then elsewhere.
 //   120/5000 |####................| 2%  loss 4.12  masked accuracy 0.31  24.1k tokens/s  02:51 left
 #pragma once
-#include <chrono>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -52,9 +51,8 @@ class Progress {
   void message(std::string_view text);
 
  private:
-  using Clock = std::chrono::steady_clock;
-  bool due(int64_t step, Clock::time_point now) const;
-  void measure(int64_t step, double items_done, Clock::time_point now);
+  bool due(int64_t step, double now) const;
+  void measure(int64_t step, double items_done, double now);
   void show(const std::string& text) const;
 
   ProgressOptions options_;
@@ -63,7 +61,7 @@ class Progress {
   int64_t last_step_, last_shown_ = -1;
   double last_items_ = 0;
   double seconds_per_step_ = -1, items_per_second_ = -1;
-  Clock::time_point last_time_;
+  double last_time_;  ///< seconds of a clock that only goes forward
 };
 
 }  // namespace cinta::train
