@@ -157,25 +157,58 @@ Operands make_operands(const OpCase& row, const Setting& setting) {
   return out;
 }
 
-Evaluation evaluate(const OpCase& row, const Function& function, const Setting& setting) {
-  Operands in = make_operands(row, setting);
-  std::vector<Tensor> wanted;
-  for (size_t i = 0; i < in.size() && row.differentiable; ++i)
-    if (!row.inputs[i].whole) wanted.push_back(autograd::require_gradient(in[i]));
-  const std::vector<Tensor> outputs = function(in);
-  Evaluation out;
-  std::vector<Tensor> roots, seeds;
-  for (const Tensor& output : outputs) {
-    out.outputs.push_back(result_of(output, {}, setting.dtype));
-    if (!autograd::tracked(output)) continue;
-    seeds.push_back(weights_like(output, static_cast<uint32_t>(roots.size())));
-    roots.push_back(output);
+namespace {
+
+/// The operands, the outputs of `function` and the weights of those that are tracked.
+struct Run {
+  Operands in;
+  std::vector<Tensor> leaves, outputs, roots, weights;
+  bool differentiable;
+  Run(const OpCase& row, const Setting& setting) : in(make_operands(row, setting)), differentiable(row.differentiable) {
+    for (size_t i = 0; i < in.size(); ++i)
+      if (!row.inputs[i].whole) leaves.push_back(autograd::require_gradient(in[i]));
   }
-  CHECK(roots.empty() == !row.differentiable);
-  if (roots.empty()) return out;
-  const std::vector<Tensor> gradients = autograd::grad(roots, wanted, {.seeds = seeds});
-  for (size_t i = 0; i < wanted.size(); ++i)
-    out.gradients.push_back(result_of(gradients[i], wanted[i].shape(), wanted[i].dtype()));
+  void forward(const Function& function) {
+    outputs = function(in);
+    roots.clear();
+    weights.clear();
+    for (const Tensor& output : outputs) {
+      if (!autograd::tracked(output)) continue;
+      weights.push_back(weights_like(output, static_cast<uint32_t>(roots.size())));
+      roots.push_back(output);
+    }
+    CHECK(roots.empty() == !differentiable);
+  }
+};
+
+}  // namespace
+
+Evaluation evaluate(const OpCase& row, const Function& function, const Setting& setting) {
+  Run run(row, setting);
+  run.forward(function);
+  Evaluation out;
+  for (const Tensor& output : run.outputs) out.outputs.push_back(result_of(output, {}, setting.dtype));
+  if (run.roots.empty()) return out;
+  const std::vector<Tensor> gradients = autograd::grad(run.roots, run.leaves, {.seeds = run.weights});
+  for (size_t i = 0; i < gradients.size(); ++i)
+    out.gradients.push_back(result_of(gradients[i], run.leaves[i].shape(), run.leaves[i].dtype()));
+  return out;
+}
+
+Evaluation evaluate_accumulated(const OpCase& row, const Setting& setting) {
+  Run run(row, setting);
+  for (int walk = 0; walk < 2; ++walk) {
+    run.forward(row.run);
+    for (size_t i = 0; i < run.roots.size(); ++i)
+      autograd::backward(run.roots[i], {.retain_graph = true, .seeds = {run.weights[i]}});
+  }
+  Evaluation out;
+  for (const Tensor& output : run.outputs) out.outputs.push_back(result_of(output, {}, setting.dtype));
+  for (const Tensor& leaf : run.leaves) {
+    if (!row.differentiable) break;
+    out.gradients.push_back(result_of(autograd::gradient(leaf), leaf.shape(), leaf.dtype()));
+    for (double& value : out.gradients.back().values) value /= 2;
+  }
   return out;
 }
 

@@ -33,6 +33,8 @@ struct Evaluation {
 /// The operands of a row, the same for equal settings up to device, type and layout.
 Operands make_operands(const OpCase& row, const Setting& setting);
 Evaluation evaluate(const OpCase& row, const Function& function, const Setting& setting);
+/// The same gradients, found as half of what two backward walks leave in the leaves: the second adds to the first.
+Evaluation evaluate_accumulated(const OpCase& row, const Setting& setting);
 /// What is right, from the reference in f64, and by how much each element may differ from it.
 struct Expectation {
   Evaluation want;

@@ -35,6 +35,9 @@ void check(const OpCase& row, const Setting& setting, const char* what) {
 
 void check_cpu(const OpCase& row) {
   for (Dtype dtype : {Dtype::f32, Dtype::f16, Dtype::bf16}) check(row, {.dtype = dtype, .rounded_to = dtype}, "cpu");
+  CHECK(difference(expect(row, {}), evaluate_accumulated(row, {})) == "");
+  const Setting narrow{.dtype = Dtype::bf16, .rounded_to = Dtype::bf16};
+  CHECK(difference(expect(row, narrow), evaluate_accumulated(row, narrow)) == "");
   check(row, {.layout = Layout::strided}, "strided");
   check(row, {.layout = Layout::repeated, .repeated_values = true}, "repeated");
   if (!has_batch(row)) return;
