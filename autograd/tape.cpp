@@ -18,9 +18,11 @@ std::atomic<uint64_t> next_walk{1};
 class Walk {
  public:
   Walk(const std::vector<Tensor>& roots, const WalkOptions& options, Where where)
-      : roots_(roots), options_(options), where_(where), capturing_(false) {}
+      : roots_(roots), options_(options), where_(where) {}
   Walk(const std::vector<Tensor>& roots, const std::vector<Tensor>& inputs, const WalkOptions& options, Where where)
-      : roots_(roots), options_(options), where_(where), capturing_(true), captured_(inputs.size()) {
+      : Walk(roots, options, where) {  // whole from here on: an error below is cleaned up by the destructor
+    capturing_ = true;
+    captured_.resize(inputs.size());
     for (size_t i = 0; i < inputs.size(); ++i) {
       require(tracked(inputs[i]), "grad", where, "input ", i, " is on the tape: ", inputs[i]);
       require(inputs[i].slot->capture < 0, "grad", where, "each input is given once: ", inputs[i]);
@@ -173,7 +175,7 @@ class Walk {
   const std::vector<Tensor>& roots_;
   const WalkOptions& options_;
   Where where_;
-  bool capturing_;
+  bool capturing_ = false;
   std::vector<std::shared_ptr<Node>> nodes_;
   std::vector<std::shared_ptr<Slot>> passed_slots_, capture_slots_;
   std::vector<Tensor> captured_;
