@@ -17,8 +17,8 @@ template <class T>
 void transpose(T* y, int64_t y_stride, const T* x, int64_t x_stride, int64_t rows, int64_t columns) {
   constexpr int64_t block = std::max<int64_t>(8, 64 / sizeof(T));
   T buffer[block][block];
-  for (int64_t i0 = 0; i0 < rows; i0 += block) {
-    for (int64_t j0 = 0; j0 < columns; j0 += block) {
+  for (int64_t j0 = 0; j0 < columns; j0 += block) {
+    for (int64_t i0 = 0; i0 < rows; i0 += block) {
       const int64_t m = std::min(block, rows - i0), n = std::min(block, columns - j0);
       for (int64_t j = 0; j < n; ++j) std::memcpy(buffer[j], x + i0 + (j0 + j) * x_stride, sizeof(T) * static_cast<size_t>(m));
       for (int64_t i = 0; i < m; ++i)
@@ -46,19 +46,20 @@ void copy_words(View y, View x) {
   constexpr int64_t grain = 65536 / sizeof(T);
   const int turned = x_stride == 1 ? -1 : transposed_dimension(layout);
   if (turned >= 0) {
-    // One matrix for each position of the other dimensions, cut into bands of rows.
+    // One matrix for each position of the other dimensions, cut into tiles that touch few memory pages.
     Layout outer = layout;
-    const int64_t rows = layout.sizes[turned], band = std::max<int64_t>(16, grain / n / 16 * 16);
-    const int64_t bands = (rows + band - 1) / band;
-    outer.sizes[last] = 1;
-    outer.sizes[turned] = 1;
-    parallel_for(outer.sizes.numel() * bands, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t job = begin; job < end; ++job) {
-        const int64_t first = job % bands * band;
-        transpose(out + outer.offset(0, job / bands) + first * layout.strides[0][turned], layout.strides[0][turned],
-                  in + outer.offset(1, job / bands) + first, x_stride, std::min(band, rows - first), n);
-      }
-    });
+    outer.sizes[last] = outer.sizes[turned] = 1;
+    constexpr int64_t tile = 128;
+    const int64_t rows = layout.sizes[turned], down = (rows + tile - 1) / tile, across = (n + tile - 1) / tile;
+    parallel_for(outer.sizes.numel() * down * across, std::max<int64_t>(1, grain / (std::min(rows, tile) * std::min(n, tile))),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t job = begin; job < end; ++job) {
+                     const int64_t i = job % down * tile, j = job / down % across * tile, matrix = job / down / across;
+                     transpose(out + outer.offset(0, matrix) + i * layout.strides[0][turned] + j,
+                               layout.strides[0][turned], in + outer.offset(1, matrix) + i + j * x_stride, x_stride,
+                               std::min(tile, rows - i), std::min(tile, n - j));
+                   }
+                 });
     return;
   }
   parallel_for(layout.count, grain, [&](int64_t begin, int64_t end) {

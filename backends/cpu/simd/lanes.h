@@ -36,21 +36,25 @@ struct Max {
   }
 };
 
-/// All of x[0..count).
-template <class Op, class T>
-T reduce_array(const T* x, int64_t count) {
+/// All of x[0..count), computed in T.
+template <class Op, class T, class S>
+T reduce_array_in(const S* x, int64_t count) {
   constexpr int64_t width = 32;
   T lanes[width];
   for (T& lane : lanes) lane = static_cast<T>(Op::start);
   int64_t i = 0;
   for (; i + width <= count; i += width) {
 #pragma omp simd
-    for (int64_t j = 0; j < width; ++j) lanes[j] = Op::add(lanes[j], x[i + j]);
+    for (int64_t j = 0; j < width; ++j) lanes[j] = Op::add(lanes[j], static_cast<T>(x[i + j]));
   }
-  for (int64_t j = 0; i < count; ++i, ++j) lanes[j] = Op::add(lanes[j], x[i]);
+  for (int64_t j = 0; i < count; ++i, ++j) lanes[j] = Op::add(lanes[j], static_cast<T>(x[i]));
   for (int64_t half = width / 2; half > 0; half /= 2)
     for (int64_t j = 0; j < half; ++j) lanes[j] = Op::merge(lanes[j], lanes[j + half]);
   return lanes[0];
+}
+template <class Op, class T>
+T reduce_array(const T* x, int64_t count) {
+  return reduce_array_in<Op, T>(x, count);
 }
 
 #include "cinta/backends/cpu/isa_end.h"

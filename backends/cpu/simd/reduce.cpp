@@ -44,13 +44,19 @@ const T* read(const View& x, int64_t first, int64_t stride, int64_t count, T* bu
 template <class Op, class T>
 double reduce_range(const View& x, const Layout& layout, int64_t origin, int64_t begin, int64_t end) {
   const int64_t row = layout.row(), stride = layout.strides[0][layout.rank - 1];
-  const bool in_place = x.dtype == dtype_of<T>() && stride == 1;
+  const bool in_place = x.dtype == Dtype::f32 && stride == 1;
   double result = Op::start;
-  T buffer[piece];
   for (int64_t at = begin; at < end;) {
     const int64_t count = std::min({end - at, row - at % row, in_place ? end : piece});
-    const T* values = read(x, origin + layout.offset(0, at), stride, count, buffer);
-    result = Op::merge(result, static_cast<double>(reduce_array<Op>(values, count)));
+    const int64_t first = origin + layout.offset(0, at);
+    T buffer[piece], part;
+    if (in_place) {
+      part = reduce_array_in<Op, T>(x.as<const float>() + first, count);
+    } else {
+      load(buffer, x.dtype, x.data, first, stride, count);
+      part = reduce_array<Op>(buffer, count);
+    }
+    result = Op::merge(result, static_cast<double>(part));
     at += count;
   }
   return result;
