@@ -81,6 +81,7 @@ void Pool::trim() noexcept {
 
 void Pool::trim_locked() noexcept {
   for (int index = 0; index < size_classes; ++index) {
+    if (free_[index].empty()) continue;
     const int64_t bytes = index == 0 ? 512 : (int64_t{1} << ((index - 1) / 8 + 9 - 3)) * ((index - 1) % 8 + 9);
     for (void* data : free_[index]) runtime_of(device_).release(device_, data, bytes);
     free_[index].clear();
