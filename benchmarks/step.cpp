@@ -1,0 +1,118 @@
+// One training step, measured: forward, backward, update, fp32. Alone it prints its own figures; with --serve it takes
+// turns with another process (against_pytorch): a line with a number on stdin runs that many steps.
+#include <iostream>
+
+#include "profile.h"
+#include "workload.h"
+
+namespace benchmark {
+namespace {
+
+/// Runs steps and writes down what they took.
+class Stepper {
+ public:
+  Stepper(Workload& workload, optim::Optimizer& optimizer) : workload_(workload), optimizer_(optimizer) {}
+
+  Json run(int64_t steps) {
+    std::vector<double> wall, losses;
+    const double processor = processor_seconds();
+    for (int64_t i = 0; i < steps; ++i) {
+      const double start = seconds();
+      losses.push_back(step());
+      wall.push_back(1e3 * (seconds() - start));
+    }
+    return {{"wall_ms", wall}, {"processor_ms", 1e3 * (processor_seconds() - processor)}, {"losses", losses}};
+  }
+
+  double step(OpTimes* times = nullptr) {
+    optimizer_.zero_gradients();
+    const Tensor loss = workload_.loss(next_++);
+    autograd::backward(loss);
+    if (times) times->add("(end of the walk)");
+    optimizer_.step();
+    if (times) times->add("(optimizer)");
+    return item(loss);
+  }
+
+ private:
+  Workload& workload_;
+  optim::Optimizer& optimizer_;
+  int64_t next_ = 0;
+};
+
+void export_tensors(Workload& workload, const Json& description, const std::string& path) {
+  std::vector<models::NamedTensor> all;
+  for (const models::NamedTensor& named : workload.model().named_tensors())
+    all.push_back({"model." + named.name, named.tensor});
+  for (int64_t i = 0; i < description["batches"]; ++i)
+    for (const models::NamedTensor& named : workload.batch(i))
+      all.push_back({"batch." + std::to_string(i) + "." + named.name, named.tensor});
+  std::vector<Tensor> hold;
+  data::save_safetensors(
+      path, models::file_tensors(all, hold),
+      {{"workload", description.dump()},
+       {"hyper_parameters",
+        Json{{"sgd_rate", sgd_rate}, {"adamw_rate", adamw_rate}, {"adamw_decay", adamw_decay}}.dump()}});
+}
+
+void serve(Stepper& stepper) {
+  std::cout << Json{{"ready", true}, {"machine", machine()}}.dump() << std::endl;
+  for (std::string line; std::getline(std::cin, line);) {
+    Json out = stepper.run(std::stoll(line));
+    out["peak_resident_bytes"] = peak_resident_bytes();
+    out["memory_peak"] = memory(true);
+    std::cout << out.dump() << std::endl;
+  }
+}
+
+void report(Stepper& stepper, Json result, int64_t warm_up, int64_t steps, const std::string& path) {
+  const Json first = stepper.run(warm_up);
+  const int64_t requests = memory_statistics(cpu).system_requests;
+  Json timed = stepper.run(steps);
+  const Statistics wall(timed["wall_ms"].get<std::vector<double>>());
+  const double processor = timed["processor_ms"].get<double>() / static_cast<double>(steps);
+  result["machine"] = machine();
+  result["first_losses"] = first["losses"];
+  result["step_ms"] = wall.json();
+  result["processor_ms"] = processor;
+  result["memory_peak"] = memory(true);
+  result["peak_resident_bytes"] = peak_resident_bytes();
+  result["system_requests_in_warm_steps"] = memory_statistics(cpu).system_requests - requests;
+  std::cout << result["workload"].dump() << "\n" << result["machine"].dump() << "\n";
+  std::printf("step %.2f ms best, %.2f median, spread %.1f %%; processor %.2f ms a step\n", wall.best, wall.median,
+              100 * wall.spread, processor);
+  std::printf("memory %s\nresident %.1f MiB at its peak; %lld blocks asked of the machine in the timed steps\n",
+              result["memory_peak"].dump().c_str(), static_cast<double>(peak_resident_bytes()) / (1 << 20),
+              result["system_requests_in_warm_steps"].get<long long>());
+  std::printf("first losses %s\n", result["first_losses"].dump().c_str());
+  result["timed"] = std::move(timed);
+  write(path, result);
+}
+
+void main_program(Options options) {
+  Json description;
+  const int64_t thread_count = options.get("threads", int64_t{threads()});
+  set_threads(static_cast<int>(thread_count));
+  const std::unique_ptr<Workload> workload = make_workload(options, description);
+  const std::string optimizer_name = options.get("optimizer", std::string("adamw"));
+  const std::string export_path = options.get("export", std::string()), json = options.get("json", std::string());
+  const int64_t steps = options.get("steps", int64_t{20}), warm_up = options.get("warm-up", int64_t{5});
+  const bool serving = options.get("serve", int64_t{0}), profiling = options.get("profile", int64_t{0});
+  options.finish();
+  if (!export_path.empty()) return export_tensors(*workload, description, export_path);
+  const std::unique_ptr<optim::Optimizer> optimizer = make_optimizer(optimizer_name, *workload);
+  Stepper stepper(*workload, *optimizer);
+  if (serving) return serve(stepper);
+  report(stepper, {{"workload", description}, {"optimizer", optimizer_name}}, warm_up, steps, json);
+  if (!profiling) return;
+  OpTimes times;
+  for (int64_t i = 0; i < steps; ++i) stepper.step(&times);
+  times.print(steps);
+}
+
+}  // namespace
+}  // namespace benchmark
+
+int main(int argc, char** argv) {
+  return benchmark::guarded([&] { benchmark::main_program(benchmark::Options(argc, argv)); });
+}
