@@ -5,6 +5,8 @@
 
 #include "cinta/backends/cpu/check.h"
 #include "cinta/backends/cpu/gemm.h"
+#include "cinta/backends/cpu/isa.h"
+#include "cinta/backends/cpu/onednn.h"
 #include "cinta/backends/cpu/parallel.h"
 #include "cinta/backends/kernels/elementwise.h"
 
@@ -22,6 +24,19 @@ void scale(const View& y, float beta) {
   kernels::affine.forward(cpu, y, y, {beta, 0});
 }
 
+/// Measured on AVX2 (Zen 3): oneDNN's kernels read operands where they lie. Where they walk through a and b by columns
+/// whose distance is a power of two, these push each other out of the caches, down to 0.4 of the speed; and a
+/// transposed a is packed, as we always do, in large products only.
+bool onednn_is_slow(const Gemm& p) {
+  if (isa_level() != 1 || p.b.column != 1) return false;
+  const bool transposed = p.a.column != 1;
+  if (transposed && p.m < 2048) return true;
+  const auto power_of_two = [](int64_t stride) { return stride >= 128 && (stride & (stride - 1)) == 0; };
+  const int64_t a_stride = std::max(p.a.row, p.a.column);
+  return power_of_two(a_stride) && power_of_two(p.b.row) &&
+         (transposed || (p.k >= 512 && std::max(a_stride, p.b.row) >= 512));
+}
+
 /// One product whose sizes are all positive.
 void multiply(Gemm p) {
   // A result that lies by columns is the transposed product by rows.
@@ -30,6 +45,13 @@ void multiply(Gemm p) {
     std::swap(p.a, p.b);
     for (Matrix* m : {&p.y, &p.a, &p.b, &p.bias}) *m = m->transposed();
   }
+  // A stride along a dimension of size 1 says nothing; give it the value that a dense matrix has.
+  if (p.m == 1 && p.a.column == 1) p.a.row = p.k;
+  if (p.k == 1 && p.a.row == 1) p.a.column = p.m;
+  if (p.k == 1 && p.b.column == 1) p.b.row = p.n;
+  if (p.n == 1 && p.b.row == 1) p.b.column = p.k;
+  if (p.m == 1) p.y.row = std::max(p.y.row, p.n);
+  if (!onednn_is_slow(p) && onednn::multiply(p)) return;
   gemm(p);
 }
 

@@ -26,27 +26,54 @@ inline constexpr int64_t depth_block = 256;
 
 inline int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
+/// Four strips side by side: out[step * width + s] = in[s * strip_stride + step], for a multiple of four steps.
+template <int width>
+void interleave_four(float* out, const float* in, int64_t strip_stride, int64_t steps) {
+  typedef float Four __attribute__((vector_size(16), aligned(4)));
+  typedef int32_t Order __attribute__((vector_size(16)));
+  for (int64_t k = 0; k < steps; k += 4) {
+    const auto strip = [&](int64_t s) { return *reinterpret_cast<const Four*>(in + s * strip_stride + k); };
+    const Four s0 = strip(0), s1 = strip(1), s2 = strip(2), s3 = strip(3);
+    const Order low{0, 4, 1, 5}, high{2, 6, 3, 7}, front{0, 1, 4, 5}, back{2, 3, 6, 7};
+    const Four low01 = __builtin_shuffle(s0, s1, low), low23 = __builtin_shuffle(s2, s3, low);
+    const Four high01 = __builtin_shuffle(s0, s1, high), high23 = __builtin_shuffle(s2, s3, high);
+    const auto step = [&](int64_t i) -> Four& { return *reinterpret_cast<Four*>(out + (k + i) * width); };
+    step(0) = __builtin_shuffle(low01, low23, front);
+    step(1) = __builtin_shuffle(low01, low23, back);
+    step(2) = __builtin_shuffle(high01, high23, front);
+    step(3) = __builtin_shuffle(high01, high23, back);
+  }
+}
+
 /// Packs `strips` (at most `width`) strips side by side: out[step][strip], zeros beyond. Strip s, step k is element
 /// first + s * strip_stride + k * step_stride of `m`; at most depth_block steps.
 template <int width>
 void pack_panel(float* out, const Matrix& m, int64_t first, int64_t strips, int64_t strip_stride, int64_t steps,
                 int64_t step_stride) {
-  if (strips < width) std::memset(out, 0, sizeof(float) * static_cast<size_t>(steps * width));
   const float* plain = static_cast<const float*>(m.data) + first;
-  if (strip_stride == 1 && m.dtype == Dtype::f32 && strips == width) {
-    for (int64_t k = 0; k < steps; ++k)
-      for (int s = 0; s < width; ++s) out[k * width + s] = plain[k * step_stride + s];
-  } else if (strip_stride == 1 && step_stride != 1) {
-    for (int64_t k = 0; k < steps; ++k) load(out + k * width, m.dtype, m.data, first + k * step_stride, 1, strips);
-  } else if (m.dtype == Dtype::f32 && strips == width) {
-    for (int64_t k = 0; k < steps; ++k)
-      for (int s = 0; s < width; ++s) out[k * width + s] = plain[k * step_stride + s * strip_stride];
-  } else {
-    float strip[depth_block];
-    for (int64_t s = 0; s < strips; ++s) {
-      load(strip, m.dtype, m.data, first + s * strip_stride, step_stride, steps);
-      for (int64_t k = 0; k < steps; ++k) out[k * width + s] = strip[k];
+  if (strips == width && m.dtype == Dtype::f32) {
+    if (strip_stride == 1) {
+      for (int64_t k = 0; k < steps; ++k)
+        for (int s = 0; s < width; ++s) out[k * width + s] = plain[k * step_stride + s];
+      return;
     }
+    constexpr int whole = width / 4 * 4;
+    const int64_t fours = step_stride == 1 ? steps / 4 * 4 : 0;
+    for (int s = 0; s < whole; s += 4) interleave_four<width>(out + s, plain + s * strip_stride, strip_stride, fours);
+    for (int64_t k = 0; k < steps; ++k)
+      for (int s = k < fours ? whole : 0; s < width; ++s)
+        out[k * width + s] = plain[k * step_stride + s * strip_stride];
+    return;
+  }
+  if (strips < width) std::memset(out, 0, sizeof(float) * static_cast<size_t>(steps * width));
+  if (strip_stride == 1 && step_stride != 1) {
+    for (int64_t k = 0; k < steps; ++k) load(out + k * width, m.dtype, m.data, first + k * step_stride, 1, strips);
+    return;
+  }
+  float strip[depth_block];
+  for (int64_t s = 0; s < strips; ++s) {
+    load(strip, m.dtype, m.data, first + s * strip_stride, step_stride, steps);
+    for (int64_t k = 0; k < steps; ++k) out[k * width + s] = strip[k];
   }
 }
 

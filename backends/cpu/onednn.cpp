@@ -1,0 +1,219 @@
+// Plans for oneDNN, made once per kind of product. All that differs between oneDNN 2.6 and 3 stands in this file.
+// The library is only ever asked for products on one thread: how it cuts a sum would depend on the number of threads.
+// We cut y into tiles, by the sizes alone, and run those side by side.
+#include "cinta/backends/cpu/onednn.h"
+
+#if CINTA_WITH_ONEDNN
+#include <oneapi/dnnl/dnnl_config.h>
+#endif
+#if CINTA_WITH_ONEDNN && CINTA_WITH_OPENMP && DNNL_CPU_RUNTIME == DNNL_RUNTIME_OMP
+#include <omp.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <mutex>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <shared_mutex>
+#include <string_view>
+#include <unordered_map>
+
+#include "cinta/backends/cpu/parallel.h"
+
+namespace cinta::onednn {
+namespace {
+
+/// What a primitive is made for: everything of a product but its addresses.
+struct Key {
+  int64_t m, n, k, a_row, a_column, b_row, b_column, y_row;
+  Dtype a, b, y, bias;
+  bool has_bias;
+  float beta;
+  bool operator==(const Key&) const = default;
+};
+
+struct Hash {
+  size_t operator()(const Key& key) const {
+    uint64_t hash = 0;
+    for (int64_t part : {key.m, key.n, key.k, key.a_row, key.a_column, key.b_row, key.b_column, key.y_row,
+                         static_cast<int64_t>(key.a) + 16 * static_cast<int64_t>(key.y) + 256 * key.has_bias})
+      hash = (hash ^ static_cast<uint64_t>(part)) * 0x9E3779B97F4A7C15u, hash ^= hash >> 29;
+    return hash;
+  }
+};
+
+struct Plan {
+  dnnl::matmul primitive;
+  dnnl::memory::desc a, b, y, bias, workspace;
+};
+
+/// While alive, oneDNN uses the calling thread only.
+class OneThread {
+ public:
+  OneThread() : outer_(omp_in_parallel() ? 1 : omp_get_max_threads()) {
+    if (outer_ > 1) omp_set_num_threads(1);
+  }
+  ~OneThread() {
+    if (outer_ > 1) omp_set_num_threads(outer_);
+  }
+  OneThread(const OneThread&) = delete;
+
+ private:
+  int outer_;
+};
+
+const dnnl::engine& engine() {
+  static const dnnl::engine cpu_engine(dnnl::engine::kind::cpu, 0);
+  return cpu_engine;
+}
+
+dnnl::memory::desc descriptor(int64_t rows, int64_t columns, Dtype dtype, int64_t row, int64_t column) {
+  using Type = dnnl::memory::data_type;
+  return {{rows, columns}, dtype == Dtype::f32 ? Type::f32 : Type::bf16, dnnl::memory::dims{row, column}};
+}
+
+/// Null where oneDNN has nothing but its reference loops.
+std::unique_ptr<Plan> make_plan(const Key& key) try {
+  auto plan = std::make_unique<Plan>();
+  plan->a = descriptor(key.m, key.k, key.a, key.a_row, key.a_column);
+  plan->b = descriptor(key.k, key.n, key.b, key.b_row, key.b_column);
+  plan->y = descriptor(key.m, key.n, key.y, key.y_row, 1);
+  if (key.has_bias) plan->bias = descriptor(1, key.n, key.bias, key.n, 1);
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  if (key.beta != 0) {
+    dnnl::post_ops after;
+    after.append_sum(key.beta);
+    attributes.set_post_ops(after);
+  }
+#if DNNL_VERSION_MAJOR >= 3
+  const dnnl::matmul::primitive_desc found(engine(), plan->a, plan->b, plan->bias, plan->y, attributes);
+#else
+  const dnnl::matmul::desc wanted = key.has_bias ? dnnl::matmul::desc(plan->a, plan->b, plan->bias, plan->y)
+                                                 : dnnl::matmul::desc(plan->a, plan->b, plan->y);
+  const dnnl::matmul::primitive_desc found(wanted, attributes, engine());
+#endif
+  if (std::string_view(found.impl_info_str()).find("ref") != std::string_view::npos) return nullptr;
+  plan->workspace = found.scratchpad_desc();
+  plan->primitive = dnnl::matmul(found);
+  return plan;
+} catch (const dnnl::error&) {
+  return nullptr;  // no implementation at all
+}
+
+/// The plan for `key`, made at first use; null where there is none.
+const Plan* plan_for(const Key& key) {
+  static std::shared_mutex mutex;
+  static std::unordered_map<Key, std::unique_ptr<Plan>, Hash> plans;
+  {
+    const std::shared_lock reading(mutex);
+    if (const auto found = plans.find(key); found != plans.end()) return found->second.get();
+  }
+  const OneThread alone;
+  const std::unique_lock writing(mutex);
+  std::unique_ptr<Plan>& plan = plans[key];
+  if (!plan) plan = make_plan(key);
+  return plan.get();
+}
+
+/// Runs `product` by its plan on the calling thread.
+void run(const Plan& plan, const Gemm& product) {
+  const OneThread alone;
+  const auto at = [](const dnnl::memory::desc& desc, void* data) { return dnnl::memory(desc, engine(), data); };
+  const dnnl::memory a = at(plan.a, product.a.data), b = at(plan.b, product.b.data), y = at(plan.y, product.y.data),
+                     bias = at(plan.bias, product.bias.data),
+                     workspace =
+                         at(plan.workspace, scratch(static_cast<int64_t>(plan.workspace.get_size()), Workspace::tile));
+  const std::array<dnnl_exec_arg_t, 5> arguments{{{DNNL_ARG_SRC, a.get()},
+                                                  {DNNL_ARG_WEIGHTS, b.get()},
+                                                  {DNNL_ARG_DST, y.get()},
+                                                  {DNNL_ARG_SCRATCHPAD, workspace.get()},
+                                                  {DNNL_ARG_BIAS, bias.get()}}};
+  thread_local const dnnl::stream stream(engine());
+  const int count = product.bias.data ? 5 : 4;
+  dnnl::error::wrap_c_api(dnnl_primitive_execute(plan.primitive.get(), stream.get(), count, arguments.data()),
+                          "a matrix product of oneDNN failed");
+}
+
+/// True iff one of the strides is 1 and the other steps over what it spans.
+bool plain(const Matrix& m, int64_t rows, int64_t columns) {
+  return (m.column == 1 && m.row >= columns) || (m.row == 1 && m.column >= rows);
+}
+
+/// What this file hands to oneDNN: f32, or bf16 to bf16 or f32.
+bool takes(const Gemm& p) {
+  const bool types = p.a.dtype == p.b.dtype && (p.a.dtype == Dtype::f32 || p.a.dtype == Dtype::bf16) &&
+                     (p.y.dtype == p.a.dtype || p.y.dtype == Dtype::f32);
+  const bool bias = !p.bias.data || (p.bias.row == 0 && p.bias.column == 1 &&
+                                     (p.bias.dtype == Dtype::f32 || p.bias.dtype == p.a.dtype));
+  return types && bias && p.alpha == 1 && p.y.column == 1 && p.y.row >= p.n && plain(p.a, p.m, p.k) &&
+         plain(p.b, p.k, p.n);
+}
+
+/// Sizes of the tiles of y: some 8 or more where the product is worth it. Full rows where possible, which stay dense.
+struct Tiles {
+  explicit Tiles(const Gemm& p) : m(std::clamp<int64_t>((p.m / 8 + 15) / 16 * 16, 64, 256)) {
+    if (p.a.row == 1 && p.a.column != 1 && p.m >= 2048) m = 512;  // smaller ones would not be packed
+    n = p.m > 3 * m ? std::max<int64_t>(p.n, 1) : 256;
+    if (n > 8192) n = 4096;
+    down = (p.m + m - 1) / m;
+    across = (p.n + n - 1) / n;
+  }
+  Gemm at(const Gemm& p, int64_t tile) const {
+    const int64_t i = tile % down * m, j = tile / down * n;
+    Gemm part = p;
+    part.m = std::min(m, p.m - i);
+    part.n = std::min(n, p.n - j);
+    part.y.data = p.y.at(i, j);
+    part.a.data = p.a.at(i, 0);
+    part.b.data = p.b.at(0, j);
+    if (p.bias.data) part.bias.data = p.bias.at(0, j);
+    return part;
+  }
+  int64_t m, n, down, across;
+};
+
+Key key_of(const Gemm& p) {
+  return {p.m,
+          p.n,
+          p.k,
+          p.a.row,
+          p.a.column,
+          p.b.row,
+          p.b.column,
+          p.y.row,
+          p.a.dtype,
+          p.b.dtype,
+          p.y.dtype,
+          p.bias.dtype,
+          p.bias.data != nullptr,
+          p.beta};
+}
+
+}  // namespace
+
+bool multiply(const Gemm& product) {
+  if (!takes(product)) return false;
+  const Tiles tiles(product);
+  // The four kinds of tile: inside, at the lower edge, at the right edge, in the corner.
+  const auto plan_of = [&](int64_t tile) { return plan_for(key_of(tiles.at(product, tile))); };
+  const int64_t corner = tiles.down * tiles.across - 1;
+  const Plan *inside = plan_of(0), *lower = plan_of(tiles.down - 1), *right = plan_of(corner - (tiles.down - 1)),
+             *last = plan_of(corner);
+  if (!inside || !lower || !right || !last) return false;
+  parallel_for(corner + 1, 1, [&](int64_t tile, int64_t) {
+    const bool at_right = tile > corner - tiles.down, at_bottom = tile % tiles.down == tiles.down - 1;
+    run(*(at_right ? at_bottom ? last : right : at_bottom ? lower : inside), tiles.at(product, tile));
+  });
+  return true;
+}
+
+}  // namespace cinta::onednn
+
+#else
+
+namespace cinta::onednn {
+bool multiply(const Gemm&) { return false; }
+}  // namespace cinta::onednn
+
+#endif

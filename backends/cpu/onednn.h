@@ -1,0 +1,12 @@
+// oneDNN's matrix product, where it is built in.
+#pragma once
+#include "cinta/backends/cpu/gemm.h"
+
+namespace cinta::onednn {
+
+/// Does `product` on all threads, or, inside a parallel_for, on the calling one; the sums do not depend on their
+/// number. False, with nothing done, where oneDNN is absent or has only its slow reference implementation for this
+/// product.
+bool multiply(const Gemm& product);
+
+}  // namespace cinta::onednn
