@@ -35,6 +35,9 @@ class Context {
     std::shared_ptr<Pool> pool;
     Stream stream;
     Status* status = nullptr;
+    ~PerDevice() {
+      if (status) pool->release(status, sizeof(Status), Category::workspace);
+    }
   };
   PerDevice& entry(Device device);
   std::mutex mutex_;
