@@ -8,14 +8,15 @@
 namespace cinta::autograd {
 namespace {
 
+constexpr const char* changed = "the segment's function computes the same each time: ";
+
 class Segment : public Hole, public std::enable_shared_from_this<Segment> {
  public:
   Segment(SegmentFunction function, const std::vector<Tensor>& inputs, std::vector<std::string> keep_ops)
       : function_(std::move(function)), keep_ops_(std::move(keep_ops)) {
     for (const Tensor& input : inputs) {
       const bool leaf = input.slot && input.slot->leaf;
-      inputs_.push_back(leaf ? input : detach(input));
-      tracked_.push_back(tracked(input));
+      inputs_.push_back({leaf ? input : detach(input), tracked(input), input.storage()->version()});
     }
   }
 
@@ -26,20 +27,30 @@ class Segment : public Hole, public std::enable_shared_from_this<Segment> {
     return std::move(tensor);  // its owner holds it from here on, so memory falls as backward passes
   }
 
-  int add_hole() { return saved_++; }
+  int add_hole(const Tensor& tensor) {
+    forms_.push_back({tensor.shape(), tensor.dtype()});
+    return static_cast<int>(forms_.size()) - 1;
+  }
   bool keeps(std::string_view name) const {
     return std::find(keep_ops_.begin(), keep_ops_.end(), name) != keep_ops_.end();
   }
   std::vector<std::vector<Tensor>>& kept_outputs() { return kept_outputs_; }
-  void collect(const Tensor& tensor) { filled_.push_back(detach(tensor)); }
 
  private:
   void run_again();
   SegmentFunction function_;
-  std::vector<Tensor> inputs_;
-  std::vector<bool> tracked_;
+  struct Input {
+    Tensor tensor;
+    bool tracked;
+    uint32_t version;
+  };
+  std::vector<Input> inputs_;
   std::vector<std::string> keep_ops_;
-  int saved_ = 0;
+  struct Form {
+    Shape shape;
+    Dtype dtype;
+  };
+  std::vector<Form> forms_;  // of the tensors saved at first
   std::vector<Tensor> filled_;
   std::vector<std::vector<Tensor>> kept_outputs_;
 };
@@ -48,7 +59,9 @@ class Segment : public Hole, public std::enable_shared_from_this<Segment> {
 class Recorder : public Keeper {
  public:
   explicit Recorder(std::shared_ptr<Segment> segment) : segment_(std::move(segment)) {}
-  std::pair<std::shared_ptr<Hole>, int> keep(const Tensor&) override { return {segment_, segment_->add_hole()}; }
+  std::pair<std::shared_ptr<Hole>, int> keep(const Tensor& tensor) override {
+    return {segment_, segment_->add_hole(tensor)};
+  }
   bool retain(const char* name, std::span<const Tensor> outputs) override {
     if (!segment_->keeps(name)) return false;
     std::vector<Tensor> plain;
@@ -66,32 +79,44 @@ class Replayer : public Keeper {
  public:
   explicit Replayer(Segment& segment) : segment_(segment) {}
   std::pair<std::shared_ptr<Hole>, int> keep(const Tensor& tensor) override {
-    segment_.collect(tensor);
+    saved_.push_back(detach(tensor));
     return {};
   }
   bool replaying() const override { return true; }
   bool recall(const char* name, std::vector<Tensor>& outputs) override {
     if (!segment_.keeps(name)) return false;
+    require(next_ < segment_.kept_outputs().size(), "checkpoint", Where(), changed, "it ran ", name, " ",
+            segment_.kept_outputs().size(), " times, and now more often");
     outputs = segment_.kept_outputs()[next_++];
     return true;
   }
+  std::vector<Tensor>& saved() { return saved_; }
 
  private:
   Segment& segment_;
+  std::vector<Tensor> saved_;
   size_t next_ = 0;
 };
 
 void Segment::run_again() {
-  std::vector<Tensor> inputs = inputs_;
-  for (size_t i = 0; i < inputs.size(); ++i)
-    if (tracked_[i] && !inputs[i].slot) inputs[i].slot = std::make_shared<Slot>();
+  std::vector<Tensor> inputs;
+  for (const Input& input : inputs_) {
+    require(input.tensor.storage()->version() == input.version, "checkpoint", Where(), "an input of the segment, ",
+            input.tensor, ", was overwritten in place by ", input.tensor.storage()->last_writer(), " before backward");
+    inputs.push_back(input.tensor);
+    if (input.tracked && !input.tensor.slot) inputs.back().slot = std::make_shared<Slot>();
+  }
   Replayer replayer(*this);
   Scoped recording(&Mode::recording, true);
   Scoped keeper(&Mode::keeper, static_cast<Keeper*>(&replayer));
   function_(inputs);
-  require<ValueError>(static_cast<int>(filled_.size()) == saved_, "checkpoint", Where(),
-                      "the function saves the same tensors each time: ", saved_, " at first, ", filled_.size(),
-                      " when run again");
+  std::vector<Tensor>& saved = replayer.saved();
+  require(saved.size() == forms_.size(), "checkpoint", Where(), changed, "its ops saved ", forms_.size(),
+          " tensors, and now ", saved.size());
+  for (size_t i = 0; i < saved.size(); ++i)
+    require(saved[i].shape() == forms_[i].shape && saved[i].dtype() == forms_[i].dtype, "checkpoint", Where(), changed,
+            "tensor ", i, " that its ops saved was ", forms_[i].dtype, forms_[i].shape, ", and now is ", saved[i]);
+  filled_ = std::move(saved);
 }
 
 }  // namespace
@@ -119,12 +144,12 @@ CheckpointPolicy parse_checkpoint_policy(std::string_view text, Where where) {
     fits = error == std::errc{} && end == rest.data() + rest.size() && policy.layers > 0;
   } else if (kind == "selective") {
     policy.kind = CheckpointPolicy::selective;
-    for (size_t begin = 0; begin < rest.size();) {
-      const size_t end = std::min(rest.find(',', begin), rest.size());
+    for (size_t begin = 0, end = 0; end < rest.size(); begin = end + 1) {
+      end = std::min(rest.find(',', begin), rest.size());
       policy.keep_ops.emplace_back(rest.substr(begin, end - begin));
-      begin = end + 1;
     }
-    fits = !policy.keep_ops.empty();
+    fits = !policy.keep_ops.empty() &&
+           std::find(policy.keep_ops.begin(), policy.keep_ops.end(), "") == policy.keep_ops.end();
   }
   require(fits, "checkpoint", where, "a policy is none, sqrt, every:N or selective:op,op; given '", text, "'");
   return policy;

@@ -12,7 +12,7 @@ using SegmentFunction = std::function<std::vector<Tensor>(std::span<const Tensor
 
 /// Runs `function` on `inputs` as one segment. Ops named in `keep_ops` keep what they save and are not run again
 /// (selective checkpointing). Inside another segment this is a plain call. The function must compute the same ops each
-/// time; a re-run that saves another number of tensors throws.
+/// time; a re-run that saves another number of tensors, or tensors of other shapes or types, throws ValueError.
 std::vector<Tensor> checkpoint_segment(const SegmentFunction& function, const std::vector<Tensor>& inputs,
                                        const std::vector<std::string>& keep_ops = {});
 

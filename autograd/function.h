@@ -82,8 +82,6 @@ auto apply_listed(Op op, Where where, std::span<const Tensor* const> inputs, con
     for (const Tensor* input : inputs) record = record || input->slot;
     record = record && now.recording;
   }
-  if (now.observer) [[unlikely]]
-    now.observer->before(op_name(op));
   Out out;
   std::vector<Tensor> recalled;
   const bool known = record && now.keeper && now.keeper->recall(op_name(op), recalled);
@@ -93,11 +91,13 @@ auto apply_listed(Op op, Where where, std::span<const Tensor* const> inputs, con
     else
       out = std::move(recalled);
   } else {
+    if (now.observer) [[unlikely]]
+      now.observer->before(op_name(op));
     NoGrad off;
     out = op.forward(in...);
+    if (now.observer) [[unlikely]]
+      now.observer->forward(op_name(op), where, output_span(out));
   }
-  if (now.observer) [[unlikely]]
-    now.observer->forward(op_name(op), where, output_span(out));
   if constexpr (requires { &Op::backward; }) {
     if (!record) return out;
     if (now.keeper && now.keeper->replaying()) {
