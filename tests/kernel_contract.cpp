@@ -172,7 +172,7 @@ std::vector<Trial::Expected> Trial::expect(const std::function<void(const Call&)
   const std::vector<Values> exact = evaluate(call, 0, 0);
   std::vector<Values> sensitivity(exact.size());
   for (size_t k = 0; k < exact.size(); ++k) sensitivity[k].assign(exact[k].size(), 0);
-  for (uint64_t seed = 1; seed <= 6 && !accuracy.exact; ++seed) {
+  for (uint64_t seed = 1; seed <= 10 && !accuracy.exact; ++seed) {
     const std::vector<Values> moved = evaluate(call, perturbation, seed);
     for (size_t k = 0; k < exact.size(); ++k)
       for (size_t i = 0; i < exact[k].size(); ++i)

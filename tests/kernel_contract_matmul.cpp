@@ -12,8 +12,23 @@ namespace {
 struct Product {
   int64_t m, n, k;
 };
-const Product products[] = {{1, 1, 1},     {1, 7, 3}, {7, 1, 17}, {3, 5, 1}, {17, 63, 33},  {64, 64, 64}, {1, 257, 63},
-                            {33, 10, 257}, {0, 3, 4}, {3, 0, 4},  {3, 4, 0}, {33, 17, 300}, {2, 5, 1000}};
+const Product products[] = {{1, 1, 1},
+                            {1, 7, 3},
+                            {7, 1, 17},
+                            {3, 5, 1},
+                            {17, 63, 33},
+                            {64, 64, 64},
+                            {1, 257, 63},
+                            {33, 10, 257},
+                            {0, 3, 4},
+                            {3, 0, 4},
+                            {3, 4, 0},
+                            {33, 17, 300},
+                            {2, 5, 1000},
+                            // Cut into several tiles, with rests at the lower and the right edge.
+                            {70, 520, 9},
+                            {260, 33, 9},
+                            {2100, 3, 5}};
 
 void try_matmul(const Shape& batch, const Product& p, Dtype in, Dtype out, Layout a_layout, Layout b_layout,
                 Layout y_layout, float alpha, float beta) {
