@@ -62,5 +62,6 @@ TEST_CASE("an unknown instruction set is refused by name", "[cpu_isa]") {
   const Ended ended = run("CINTA_ISA=sse9 '" + self + "' 'results do not depend on the number of threads'");
   CHECK(ended.status != 0);
   INFO(ended.output);
-  for (const char* word : {"CINTA_ISA", "baseline", "avx512", "'sse9'"}) CHECK(ended.output.find(word) != std::string::npos);
+  for (const char* word : {"CINTA_ISA", "baseline", "avx512", "'sse9'"})
+    CHECK(ended.output.find(word) != std::string::npos);
 }

@@ -1,5 +1,5 @@
-// How exact the CPU's own elementary functions are: every 4099th float there is, and all kinds of special values, against
-// the library's double functions. Measured through the rows, so at the instruction set that this machine chose.
+// How exact the CPU's own elementary functions are: every 4099th float there is, and all kinds of special values,
+// against the library's double functions. Measured through the rows, so at the instruction set that this machine chose.
 #include <bit>
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -19,9 +19,10 @@ constexpr float infinity = std::numeric_limits<float>::infinity(), nan = std::nu
 const std::vector<float>& inputs() {
   static const std::vector<float> values = [] {
     std::vector<float> out;
-    for (uint64_t bits = 0; bits < uint64_t{1} << 32; bits += 4099) out.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits)));
-    for (float special : {0.0f, 1.0f, 0x1p-126f, 0x1p-149f, 0x1.fffffep127f, 88.72283f, 88.72284f, 103.97f, 104.0f, 0.625f,
-                          9.0f, 14.0f, 17.0f, 20.0f, infinity, nan})
+    for (uint64_t bits = 0; bits < uint64_t{1} << 32; bits += 4099)
+      out.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits)));
+    for (float special : {0.0f, 1.0f, 0x1p-126f, 0x1p-149f, 0x1.fffffep127f, 88.72283f, 88.72284f, 103.97f, 104.0f,
+                          0.625f, 9.0f, 14.0f, 17.0f, 20.0f, infinity, nan})
       out.insert(out.end(), {special, -special});
     return out;
   }();
@@ -71,7 +72,8 @@ TEST_CASE("exponentials and logarithms", "[cpu_math]") {
   CHECK(worst(kernels::exp, std::exp) <= 1);
   CHECK(worst(kernels::log, std::log) <= 1);
   CHECK(worst(kernels::elu, std::expm1, -infinity, 0, {1, 0}) <= 2);
-  CHECK(worst(kernels::softplus, [](double x) { return std::log1p(std::exp(x)); }, -infinity, 20) <= 2);
+  CHECK(worst(
+            kernels::softplus, [](double x) { return std::log1p(std::exp(x)); }, -infinity, 20) <= 2);
 }
 
 TEST_CASE("sigmoids", "[cpu_math]") {
@@ -81,7 +83,8 @@ TEST_CASE("sigmoids", "[cpu_math]") {
 }
 
 TEST_CASE("smooth rectifiers", "[cpu_math]") {
-  CHECK(worst(kernels::silu, [](double x) { return x * logistic(x); }, -80, infinity) <= 3);
+  CHECK(worst(
+            kernels::silu, [](double x) { return x * logistic(x); }, -80, infinity) <= 3);
   CHECK(worst(kernels::gelu, gelu, -13, infinity) <= 6);
   CHECK(worst(kernels::gelu, gelu, -1, infinity) <= 3.5);
   CHECK(worst(kernels::gelu_tanh, gelu_tanh, -2, infinity) <= 8);  // further left the exponent's rounding shows

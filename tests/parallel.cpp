@@ -119,7 +119,8 @@ TEST_CASE("workspaces grow, stay apart, and count", "[parallel]") {
     CHECK(scratch(10, Workspace::call) == call);
     scratch(5000, Workspace::call);
     CHECK(live() == 1024 + 5120);
-  }).join();
+  })
+      .join();
   CHECK(own.pool(cpu)->statistics().live_total == 0);
 }
 

@@ -27,4 +27,6 @@
 #endif
 
 namespace cinta::CINTA_ISA_NAMESPACE(CINTA_ISA_NAME) {
+// clang-format off: the namespace stays open
 using InstallSimd = InstallAtLevel<CINTA_ISA_LEVEL>;
+// clang-format on

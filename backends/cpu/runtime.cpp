@@ -13,8 +13,8 @@ class CpuRuntime final : public Runtime {
  public:
   void* allocate(Device device, int64_t bytes) override {
     check_isa();
-    require<DeviceError>(device.index <= host.index, "device", Where(), "the CPU has one device, cpu, and one host memory: ",
-                         device);
+    require<DeviceError>(device.index <= host.index, "device", Where(),
+                         "the CPU has one device, cpu, and one host memory: ", device);
     constexpr int64_t line = 64;
     return std::aligned_alloc(line, static_cast<size_t>((bytes + line - 1) / line * line));
   }

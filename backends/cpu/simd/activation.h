@@ -25,9 +25,7 @@ inline float silu_slope(float x) {
   return value + x * slope;
 }
 
-inline float softplus_value(float x) {
-  return math::select(x > 20, x, math::log1p(math::exp(x)));
-}
+inline float softplus_value(float x) { return math::select(x > 20, x, math::log1p(math::exp(x))); }
 
 inline float relu_value(float x) { return x < 0 ? 0 : x; }
 inline float relu_slope(float x_or_y) { return x_or_y > 0 ? 1 : 0; }

@@ -13,12 +13,16 @@ using kernels::Activation;
 template <class F>
 void with_formulas(Activation activation, F f) {
   switch (activation) {
-    case Activation::none: return f([](float x) { return x; }, [](float) { return 1.0f; });
-    case Activation::relu: return f([](float x) { return relu_value(x); }, [](float x) { return relu_slope(x); });
-    case Activation::gelu: return f([](float x) { return gelu_value(x); }, [](float x) { return gelu_slope(x); });
+    case Activation::none:
+      return f([](float x) { return x; }, [](float) { return 1.0f; });
+    case Activation::relu:
+      return f([](float x) { return relu_value(x); }, [](float x) { return relu_slope(x); });
+    case Activation::gelu:
+      return f([](float x) { return gelu_value(x); }, [](float x) { return gelu_slope(x); });
     case Activation::gelu_tanh:
       return f([](float x) { return gelu_tanh_value(x); }, [](float x) { return gelu_tanh_slope(x); });
-    case Activation::silu: return f([](float x) { return silu_value(x); }, [](float x) { return silu_slope(x); });
+    case Activation::silu:
+      return f([](float x) { return silu_value(x); }, [](float x) { return silu_slope(x); });
     case Activation::tanh:
       return f([](float x) { return math::tanh(x); }, [](float x) { return tanh_slope(math::tanh(x)); });
   }

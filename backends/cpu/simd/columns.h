@@ -1,5 +1,5 @@
-// Sums over rows, column by column, in a fixed order: rows are cut into chunks by the sizes alone, each chunk adds up in
-// float, the chunks are combined in order in double.
+// Sums over rows, column by column, in a fixed order: rows are cut into chunks by the sizes alone, each chunk adds up
+// in float, the chunks are combined in order in double.
 #pragma once
 #include <algorithm>
 
@@ -14,7 +14,9 @@
 inline constexpr int64_t column_block = 512;
 
 /// Rows of one chunk.
-inline int64_t row_chunk(int64_t columns) { return std::clamp<int64_t>(65536 / std::max<int64_t>(1, columns), 32, 512); }
+inline int64_t row_chunk(int64_t columns) {
+  return std::clamp<int64_t>(65536 / std::max<int64_t>(1, columns), 32, 512);
+}
 
 /// y = the partial results of all chunks combined in order, + beta * y. `layout` is a loop nest that has y as its view
 /// `number`; partial[chunk * layout.count + k] belongs to its element k.
@@ -38,8 +40,8 @@ void combine(const View& y, const Layout& layout, int number, const double* part
   });
 }
 
-/// For every row and block of columns of a matrix, on all threads: body(row, first column, count, lanes), which adds what
-/// it likes to lanes[0..count). Then sums[columns] (which may be absent) = the lanes over all rows + beta * sums.
+/// For every row and block of columns of a matrix, on all threads: body(row, first column, count, lanes), which adds
+/// what it likes to lanes[0..count). Then sums[columns] (which may be absent) = the lanes over all rows + beta * sums.
 template <class Body>
 void column_sums(int64_t rows, int64_t columns, const View& sums, float beta, const Body& body) {
   const int64_t chunk = row_chunk(columns), chunks = (rows + chunk - 1) / chunk;
@@ -47,7 +49,8 @@ void column_sums(int64_t rows, int64_t columns, const View& sums, float beta, co
   double* partial = sums ? scratch<double>(chunks * columns, Workspace::call) : nullptr;
   parallel_for(chunks * blocks, 1, [&](int64_t begin, int64_t end) {
     for (int64_t job = begin; job < end; ++job) {
-      const int64_t c = job / blocks, first = job % blocks * column_block, count = std::min(column_block, columns - first);
+      const int64_t c = job / blocks, first = job % blocks * column_block,
+                    count = std::min(column_block, columns - first);
       float lanes[column_block];
       std::fill_n(lanes, count, 0.0f);
       for (int64_t row = c * chunk; row < std::min(rows, (c + 1) * chunk); ++row) body(row, first, count, lanes);

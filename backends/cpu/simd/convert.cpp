@@ -1,5 +1,5 @@
-// Conversion loops, one per pair of a storage type and a computing type. The 16-bit formats have straight-line forms here,
-// which vectorise; the 8-bit ones go through core/float_formats.h one by one.
+// Conversion loops, one per pair of a storage type and a computing type. The 16-bit formats have straight-line forms
+// here, which vectorise; the 8-bit ones go through core/float_formats.h one by one.
 #include "cinta/backends/cpu/simd/convert.h"
 
 #include <bit>
@@ -43,7 +43,8 @@ inline f16 to_f16(float x) {
   return std::bit_cast<f16>(static_cast<uint16_t>(sign | code));
 }
 
-/// The float on x's side of which a second rounding falls as one from x would: x itself, or the odd one of its neighbours.
+/// The float on x's side of which a second rounding falls as one from x would: x itself, or the odd one of its
+/// neighbours.
 inline float before_rounding(float x) { return x; }
 inline float before_rounding(double x) {
   const float nearest = static_cast<float>(x);

@@ -27,29 +27,34 @@ struct InstallUnaryAtLevel {
 
 using InstallUnary = InstallUnaryAtLevel<CINTA_ISA_LEVEL>;
 
+/// A row's Scalars in the type that it computes in.
+struct Numbers {
+  float a, b;
+};
+
 template <class F>
 void forward_loop(float* y, const float* const* in, int64_t count, const void* context) {
-  const float a = static_cast<const float*>(context)[0], b = static_cast<const float*>(context)[1];
+  const Numbers numbers = *static_cast<const Numbers*>(context);
   const float* x = in[0];
 #pragma omp simd
-  for (int64_t i = 0; i < count; ++i) y[i] = F{}(x[i], a, b);
+  for (int64_t i = 0; i < count; ++i) y[i] = F{}(x[i], numbers);
 }
 template <class Slope>
 void backward_loop(float* dx, const float* const* in, int64_t count, const void* context) {
-  const float a = static_cast<const float*>(context)[0], b = static_cast<const float*>(context)[1];
+  const Numbers numbers = *static_cast<const Numbers*>(context);
   const float *dy = in[0], *x_or_y = in[1];
 #pragma omp simd
-  for (int64_t i = 0; i < count; ++i) dx[i] = dy[i] * Slope{}(x_or_y[i], a, b);
+  for (int64_t i = 0; i < count; ++i) dx[i] = dy[i] * Slope{}(x_or_y[i], numbers);
 }
 
 inline void map_floats(const View& y, std::initializer_list<View> inputs, kernels::Scalars s, Loop<float> loop) {
   require_narrow(y);
   for (const View& view : inputs) require_narrow(view);
-  const float numbers[] = {static_cast<float>(s.a), static_cast<float>(s.b)};
-  map(y, inputs, loop, numbers);
+  const Numbers numbers{static_cast<float>(s.a), static_cast<float>(s.b)};
+  map(y, inputs, loop, &numbers);
 }
 
-/// The row of y = f(x, a, b) whose slope is slope(x or y, a, b), as the row's Reads says.
+/// The row of y = f(x, numbers) with the slope slope(x or y, numbers), as the row's Reads says.
 template <class F, class Slope>
 consteval UnaryFunctions unary(F, Slope) {
   return {[](View y, View x, kernels::Scalars s) { map_floats(y, {x}, s, forward_loop<F>); },

@@ -20,7 +20,8 @@ void transpose(T* y, int64_t y_stride, const T* x, int64_t x_stride, int64_t row
   for (int64_t j0 = 0; j0 < columns; j0 += block) {
     for (int64_t i0 = 0; i0 < rows; i0 += block) {
       const int64_t m = std::min(block, rows - i0), n = std::min(block, columns - j0);
-      for (int64_t j = 0; j < n; ++j) std::memcpy(buffer[j], x + i0 + (j0 + j) * x_stride, sizeof(T) * static_cast<size_t>(m));
+      for (int64_t j = 0; j < n; ++j)
+        std::memcpy(buffer[j], x + i0 + (j0 + j) * x_stride, sizeof(T) * static_cast<size_t>(m));
       for (int64_t i = 0; i < m; ++i)
         for (int64_t j = 0; j < n; ++j) y[(i0 + i) * y_stride + j0 + j] = buffer[j][i];
     }
@@ -51,7 +52,8 @@ void copy_words(View y, View x) {
     outer.sizes[last] = outer.sizes[turned] = 1;
     constexpr int64_t tile = 128;
     const int64_t rows = layout.sizes[turned], down = (rows + tile - 1) / tile, across = (n + tile - 1) / tile;
-    parallel_for(outer.sizes.numel() * down * across, std::max<int64_t>(1, grain / (std::min(rows, tile) * std::min(n, tile))),
+    parallel_for(outer.sizes.numel() * down * across,
+                 std::max<int64_t>(1, grain / (std::min(rows, tile) * std::min(n, tile))),
                  [&](int64_t begin, int64_t end) {
                    for (int64_t job = begin; job < end; ++job) {
                      const int64_t i = job % down * tile, j = job / down % across * tile, matrix = job / down / across;
@@ -84,10 +86,14 @@ void copy_loop(T* y, const T* const* in, int64_t count, const void*) {
 void copy_view(View y, View x) {
   if (y.dtype == x.dtype) {
     switch (size_of(y.dtype)) {
-      case 1: return copy_words<uint8_t>(y, x);
-      case 2: return copy_words<uint16_t>(y, x);
-      case 4: return copy_words<uint32_t>(y, x);
-      default: return copy_words<uint64_t>(y, x);
+      case 1:
+        return copy_words<uint8_t>(y, x);
+      case 2:
+        return copy_words<uint16_t>(y, x);
+      case 4:
+        return copy_words<uint32_t>(y, x);
+      default:
+        return copy_words<uint64_t>(y, x);
     }
   }
   with_common(y, x, [&]<class T>() { map<T>(y, {x}, copy_loop<T>, nullptr); });

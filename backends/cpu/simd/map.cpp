@@ -10,9 +10,9 @@
 #include "cinta/backends/cpu/isa_begin.h"
 namespace {
 
-constexpr int64_t grain = 16384;   // elements of one parallel tile
-constexpr int64_t piece = 512;     // elements converted at once: all buffers stay in the first cache
-constexpr int64_t short_row = 128; // below this, pieces run on over the ends of rows
+constexpr int64_t grain = 16384;    // elements of one parallel tile
+constexpr int64_t piece = 512;      // elements converted at once: all buffers stay in the first cache
+constexpr int64_t short_row = 128;  // below this, pieces run on over the ends of rows
 
 /// One view of the loop nest.
 template <class T>
@@ -40,11 +40,13 @@ struct Operand {
   }
   const T* read(int64_t at, int64_t count, T* buffer) const {
     if (direct()) return address(at);
-    parts(at, count, [&](int64_t first, int64_t done, int64_t n) { load(buffer + done, dtype, data, first, stride, n); });
+    parts(at, count,
+          [&](int64_t first, int64_t done, int64_t n) { load(buffer + done, dtype, data, first, stride, n); });
     return buffer;
   }
   void write(int64_t at, int64_t count, const T* buffer) const {
-    parts(at, count, [&](int64_t first, int64_t done, int64_t n) { store(dtype, data, first, stride, buffer + done, n); });
+    parts(at, count,
+          [&](int64_t first, int64_t done, int64_t n) { store(dtype, data, first, stride, buffer + done, n); });
   }
 
   const Layout& layout;
@@ -65,15 +67,16 @@ void map(const View& y, std::initializer_list<View> inputs, Loop<T> loop, const 
   const Layout layout{y, n > 0 ? in[0] : none, n > 1 ? in[1] : none, n > 2 ? in[2] : none};
   if (layout.count == 0) return;
   const Operand<T> output(layout, 0, y);
-  const Operand<T> operands[] = {{layout, 1, n > 0 ? in[0] : none}, {layout, 2, n > 1 ? in[1] : none},
-                                 {layout, 3, n > 2 ? in[2] : none}};
+  const Operand<T> operands[] = {
+      {layout, 1, n > 0 ? in[0] : none}, {layout, 2, n > 1 ? in[1] : none}, {layout, 3, n > 2 ? in[2] : none}};
   bool direct = output.direct();
   for (size_t i = 0; i < n; ++i) direct = direct && operands[i].direct();
   parallel_for(layout.count, grain, [&](int64_t begin, int64_t end) {
     alignas(64) T buffers[Layout::most][piece];
     const T* read[Layout::most] = {};
     for (size_t i = 0; i < n; ++i)
-      if (operands[i].constant) load(buffers[i], operands[i].dtype, operands[i].data, 0, 0, piece), read[i] = buffers[i];
+      if (operands[i].constant)
+        load(buffers[i], operands[i].dtype, operands[i].data, 0, 0, piece), read[i] = buffers[i];
     for (int64_t at = begin; at < end;) {
       int64_t count = std::min(end - at, direct ? grain : piece);
       if (output.whole_rows) count = std::min(count, layout.row() - at % layout.row());

@@ -33,7 +33,7 @@ struct Reduced {
 };
 /// Of x + low, where low is much smaller than x. x is first brought into [-104, 89], beyond which exp is 0 or infinite.
 inline Reduced reduce(float x, float low) {
-  constexpr float round = 0x1.8p23f;  // adding it pushes the fraction out
+  constexpr float round = 0x1.8p23f;                                   // adding it pushes the fraction out
   constexpr float ln2_high = 0x1.62e4p-1f, ln2_low = 0x1.7f7d1cp-20f;  // n * ln2_high is exact
   x = select(x < -104, -104, x);
   x = select(x > 89, 89, x);
@@ -75,7 +75,8 @@ inline float log(float x) {
   const float rest = z * polynomial(z, 0.666666667f, 0.4f, 0.285714286f, 0.222222222f);
   const float half_square = 0.5f * f * f;
   const float result = n * 0x1.62e4p-1f + (f - (half_square - (s * (half_square + rest) + n * 0x1.7f7d1cp-20f)));
-  const float special = select(x == 0, -infinity, select(x < 0, nan, x));  // 0, negative; infinity and NaN are their own
+  const float special =
+      select(x == 0, -infinity, select(x < 0, nan, x));  // 0, negative; infinity and NaN are their own
   return select((x > 0) & (x < infinity), result, special);
 }
 
@@ -88,8 +89,8 @@ inline float log1p(float x) {
 
 inline float tanh(float x) {
   const float magnitude = std::fabs(x), square = x * x;
-  const float near = x + x * square * polynomial(square, -0.333332839f, 0.133314913f, -0.0537434971f, 0.0206505843f,
-                                                 -0.00571704194f);
+  const float near =
+      x + x * square * polynomial(square, -0.333332839f, 0.133314913f, -0.0537434971f, 0.0206505843f, -0.00571704194f);
   const float far = std::copysign(1 - 2 / (exp(2 * magnitude) + 1), x);
   return select(magnitude < 0.625f, near, far);
 }
@@ -123,8 +124,8 @@ inline float erfc_scaled(float t) {
 
 inline float erf(float x) {
   const float magnitude = select(std::fabs(x) > 10, 10, std::fabs(x)), square = x * x;
-  const float near = x + x * polynomial(square, 0.128379166f, -0.376126258f, 0.112835851f, -0.0268538119f, 0.00518832768f,
-                                        -0.000801019358f, 7.85386122e-05f);
+  const float near = x + x * polynomial(square, 0.128379166f, -0.376126258f, 0.112835851f, -0.0268538119f,
+                                        0.00518832768f, -0.000801019358f, 7.85386122e-05f);
   const float far = std::copysign(1 - gauss(magnitude) * erfc_scaled(magnitude), x);
   return select(magnitude < 1, near, far);
 }

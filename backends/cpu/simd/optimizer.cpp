@@ -72,8 +72,8 @@ void sweep_adamw(View w, View m, View v, View gradient, Segments segments, View 
                                   static_cast<T>(options.eps)};
     sweep(w.numel(), segments, [&](int64_t begin, int64_t end, float rate_factor, float decay) {
       const T own_rate = rate * rate_factor;
-      adamw_part<T>(w.as<T>() + begin, m.as<T>() + begin, v.as<T>() + begin, gradient.as<const T>() + begin, end - begin,
-                    numbers, own_rate * decay, own_rate / correction1);
+      adamw_part<T>(w.as<T>() + begin, m.as<T>() + begin, v.as<T>() + begin, gradient.as<const T>() + begin,
+                    end - begin, numbers, own_rate * decay, own_rate / correction1);
     });
   });
 }
@@ -101,8 +101,8 @@ void sweep_sgd(View w, View buffer, View gradient, Segments segments, View scala
     const T rate = scalar<T>(scalars, sweep_rate), factor = scalar<T>(scalars, sweep_gradient_factor);
     if (factor == 0) return;
     sweep(w.numel(), segments, [&](int64_t begin, int64_t end, float rate_factor, float decay) {
-      sgd_part<T>(w.as<T>() + begin, buffer ? buffer.as<T>() + begin : nullptr, gradient.as<const T>() + begin, end - begin,
-                  factor, decay, rate * rate_factor, static_cast<T>(options.momentum), options.nesterov);
+      sgd_part<T>(w.as<T>() + begin, buffer ? buffer.as<T>() + begin : nullptr, gradient.as<const T>() + begin,
+                  end - begin, factor, decay, rate * rate_factor, static_cast<T>(options.momentum), options.nesterov);
     });
   });
 }

@@ -17,8 +17,8 @@
 #include "cinta/backends/cpu/isa_begin.h"
 namespace {
 
-// Counters lie in the low halves of 64-bit lanes, so that one instruction makes the whole product of two halves; what is
-// in the high halves never matters. Compilers do not find this form by themselves.
+// Counters lie in the low halves of 64-bit lanes, so that one instruction makes the whole product of two halves; what
+// is in the high halves never matters. Compilers do not find this form by themselves.
 constexpr int64_t lane_count = 2 << CINTA_ISA_LEVEL;
 typedef uint64_t Lanes __attribute__((vector_size(8 * lane_count)));
 

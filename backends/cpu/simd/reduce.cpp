@@ -1,5 +1,5 @@
-// Reductions. The loop nest is split into the kept and the reduced dimensions; where the fastest of all is reduced, rows
-// are summed, otherwise columns. Long reductions are cut into fixed chunks whose results are combined in order.
+// Reductions. The loop nest is split into the kept and the reduced dimensions; where the fastest of all is reduced,
+// rows are summed, otherwise columns. Long reductions are cut into fixed chunks whose results are combined in order.
 #include <algorithm>
 
 #include "cinta/backends/cpu/isa.h"
@@ -104,8 +104,8 @@ void reduce(const View& y, const View& x, float beta) {
   const Nest nest(y, x);
   const Layout &kept = nest.kept, &reduced = nest.reduced;
   if (kept.count == 0) return;
-  const bool rows = reduced.count > 1 && (kept.count == 1 || reduced.strides[0][reduced.rank - 1] <
-                                                                 kept.strides[0][kept.rank - 1]);
+  const bool rows =
+      reduced.count > 1 && (kept.count == 1 || reduced.strides[0][reduced.rank - 1] < kept.strides[0][kept.rank - 1]);
   const int64_t chunk = rows ? grain / 2 : row_chunk(kept.row());
   const int64_t chunks = (reduced.count + chunk - 1) / chunk;
   double* partial = scratch<double>(kept.count * chunks, Workspace::call);
