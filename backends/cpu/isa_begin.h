@@ -26,7 +26,8 @@
 #endif
 #endif
 
+// The formatter does not see that this opens a namespace that stays open.
+// clang-format off
 namespace cinta::CINTA_ISA_NAMESPACE(CINTA_ISA_NAME) {
-// clang-format off: the namespace stays open
 using InstallSimd = InstallAtLevel<CINTA_ISA_LEVEL>;
 // clang-format on
