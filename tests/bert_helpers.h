@@ -1,8 +1,9 @@
-// A small BERT for tests: configurations, batches, tensors of a file by name.
+// What tests of models share: a small BERT, the tensors of a file by name, the number of threads.
 #pragma once
 #include <map>
 #include <string>
 
+#include "cinta/backends/threads.h"
 #include "cinta/data/safetensors.h"
 #include "cinta/models/bert/bert.h"
 #include "cinta/ops/shape.h"
@@ -33,5 +34,16 @@ inline models::BertConfig small_config(double dropout = 0) {
   config.num_labels = 3;
   return config;
 }
+
+/// While alive, kernels called from this thread use `count` threads.
+class ThreadScope {
+ public:
+  explicit ThreadScope(int count) : before_(threads()) { set_threads(count); }
+  ~ThreadScope() { set_threads(before_); }
+  ThreadScope(const ThreadScope&) = delete;
+
+ private:
+  int before_;
+};
 
 }  // namespace cinta::testing
