@@ -44,12 +44,12 @@ struct Core {
   Saved lengths, o, lse;
   Tensor given_lengths, out_lse;  // between forward and save
 
-  kernels::Attention row(const char* op, const Tensor& length) const {
-    return {scale, causal, length.view(), draw.again(op).row()};
+  kernels::Attention row(const char* op, const Tensor& length, const Tensor& q) const {
+    return {scale, causal, length.view(), draw.again(op).row(rows_per_sample(q))};
   }
   void run(const char* op, const Tensor& out, const Tensor& q, const Tensor& k, const Tensor& v) {
     out_lse = empty({q.size(0), q.size(1), q.size(2)}, statistics_type(q.dtype()), q.device());
-    kernels::attention(q.device(), out, out_lse, q, k, v, row(op, given_lengths));
+    kernels::attention(q.device(), out, out_lse, q, k, v, row(op, given_lengths, q));
   }
   void keep(const Tensor& out) {
     o.keep(out);
@@ -103,7 +103,7 @@ struct Attention : Core {
            dv = empty_heads(key.shape(), key.dtype(), key.device());
     const Tensor length = saved_lengths();
     kernels::attention_backward(query.device(), dq, dk, dv, with_dense_rows(dy), query, key, value, o.get(), lse.get(),
-                                row(name, length));
+                                row(name, length, q.get()));
     if (sinks[0].wanted()) sinks[0].put(std::move(dq));
     if (sinks[1].wanted()) sinks[1].put(std::move(dk));
     if (sinks[2].wanted()) sinks[2].put(std::move(dv));
@@ -139,7 +139,7 @@ struct SelfAttention : Core {
     const Tensor x = with_dense_last(qkv.get()), dout = with_dense_last(dy), length = saved_lengths();
     Tensor dx = empty_like(x);
     kernels::attention_backward(x.device(), of(dx, 3, 0), of(dx, 3, 1), of(dx, 3, 2), of(dout, 1, 0), of(x, 3, 0),
-                                of(x, 3, 1), of(x, 3, 2), of(o.get(), 1, 0), lse.get(), row(name, length));
+                                of(x, 3, 1), of(x, 3, 2), of(o.get(), 1, 0), lse.get(), row(name, length, of(x, 3, 0)));
     sinks[0].put(std::move(dx));
   }
   std::vector<Tensor> inputs() { return {qkv.get()}; }

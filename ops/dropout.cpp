@@ -14,7 +14,7 @@ struct Dropout {
   Draw draw;
   Tensor forward(const Tensor& x) {
     Tensor y = empty_like(x);
-    kernels::dropout(x.device(), as_rows(y), as_rows(x), draw.again(name).row());
+    kernels::dropout(x.device(), as_rows(y), as_rows(x), draw.again(name).row(rows_per_sample(x)));
     return y;
   }
   void save(const Tensor&, const Tensor&) {}

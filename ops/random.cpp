@@ -23,11 +23,17 @@ DropoutSite Random::site(std::string_view name, double p, Where where) const {
   return {state_, stream_id(name), p};
 }
 
+int64_t rows_per_sample(const Tensor& x) {
+  int64_t rows = 1;
+  for (int dim = 1; dim + 1 < x.rank(); ++dim) rows *= x.shape()[dim];
+  return rows;
+}
+
 void check_dropout(const char* op, const DropoutSite& site, const Tensor& x, Where where) {
   require(site.p >= 0 && site.p < 1, op, where, "the dropout's p lies in [0, 1), given ", site.p);
   if (site.p == 0) return;
   require(site.state && site.state.dtype() == Dtype::i64 && site.state.shape() == Shape{3} && site.state.contiguous(),
-          op, where, "the dropout's state is i64[3] {seed, step, first row}, given ", site.state);
+          op, where, "the dropout's state is i64[3] {seed, step, first sample}, given ", site.state);
   require<DeviceError>(site.state.device() == x.device(), op, where, "the dropout's state lies on the device of ", x,
                        ", given ", site.state);
 }

@@ -10,13 +10,14 @@ namespace cinta {
 
 /// One place in a model that drops elements. The default site drops nothing (evaluation mode).
 struct DropoutSite {
-  Tensor state;         ///< i64[3] {seed, step, first_row}; may be absent iff p is 0
+  Tensor state;         ///< i64[3] {seed, step, first_sample}; may be absent iff p is 0
   uint32_t stream = 0;  ///< the site's own stream of numbers
   double p = 0;         ///< probability of dropping an element, in [0, 1)
 
-  kernels::Dropout row() const {
+  /// What a kernel is given, for a tensor with this many rows a sample.
+  kernels::Dropout row(int64_t rows_per_sample) const {
     if (p == 0) return {};
-    return {state.view(), stream, static_cast<float>(p)};
+    return {state.view(), stream, static_cast<float>(p), rows_per_sample};
   }
 };
 
@@ -26,8 +27,8 @@ class Random {
   explicit Random(uint64_t seed = 0, Device device = cpu);
   /// The number of the training step. Between a forward and its backward it must not change.
   void set_step(int64_t step) { set(1, step); }
-  /// The global number of the first row of this batch, where a batch is split.
-  void set_first_row(int64_t row) { set(2, row); }
+  /// The global number of this batch's first sample, where a batch is split.
+  void set_first_sample(int64_t sample) { set(2, sample); }
   const Tensor& state() const { return state_; }
   /// The site called `name`: equal names draw equal masks. Throws ValueError unless p is in [0, 1).
   DropoutSite site(std::string_view name, double p, Where where = Where::current()) const;
@@ -36,6 +37,9 @@ class Random {
   void set(int64_t index, int64_t value);
   Tensor state_;
 };
+
+/// Rows (all dimensions but the last) that one sample of x[B,..,N] has.
+int64_t rows_per_sample(const Tensor& x);
 
 /// Throws ValueError unless the site's p is in [0, 1) and, where it is not 0, its state is i64[3] on x's device.
 void check_dropout(const char* op, const DropoutSite& site, const Tensor& x, Where where);
@@ -46,7 +50,7 @@ class Draw {
   Draw() = default;
   explicit Draw(const DropoutSite& site) : site_(site), version_(site.p == 0 ? 0 : site.state.storage()->version()) {}
   explicit operator bool() const { return site_.p != 0; }
-  /// The site, for the same masks again. Throws ValueError when step, seed or first row were changed meanwhile.
+  /// The site, for the same masks again. Throws ValueError when step, seed or first sample were changed meanwhile.
   const DropoutSite& again(const char* op) const;
 
  private:

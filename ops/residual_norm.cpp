@@ -49,7 +49,8 @@ struct ResidualNorm {
     row_mean = empty({rows.size(0)}, statistics_type(x.dtype()), device);
     row_rstd = empty_like(row_mean);
     kernels::residual_norm(device, as_rows(y), as_rows(row_total), row_mean, row_rstd, rows, dense(added).view(),
-                           as_rows(residual), dense(g).view(), dense(b).view(), eps, draw.again(name).row());
+                           as_rows(residual), dense(g).view(), dense(b).view(), eps,
+                           draw.again(name).row(rows_per_sample(x)));
     return y;
   }
   void save(const Tensor&, const Tensor& x, const Tensor& added, const Tensor& residual, const Tensor& g,
@@ -75,7 +76,8 @@ struct ResidualNorm {
         dbias(sinks[4], columns, dtype, wide, device);
     kernels::residual_norm_backward(device, dx ? as_rows(dx).view() : View{}, as_rows(dresidual), dadded.view(),
                                     dgain.view(), dbias.view(), as_rows(dy), as_rows(sum), mean.get(), rstd.get(),
-                                    dense(g).view(), draw.again(name).row(), dadded.beta(), dgain.beta(), dbias.beta());
+                                    dense(g).view(), draw.again(name).row(rows_per_sample(sum)), dadded.beta(),
+                                    dgain.beta(), dbias.beta());
     dadded.finish();
     dgain.finish();
     dbias.finish();

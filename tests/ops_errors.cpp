@@ -274,9 +274,9 @@ void norms() {
   bad<ValueError>("[dropout] the dropout's p lies in [0, 1), given 1", {f({2}), i({3})}, drop(1));
   bad<ValueError>("[dropout] the dropout's p lies in [0, 1), given -0.1", {f({2}), i({3})}, drop(-0.1));
   bad<ValueError>("[dropout] the dropout's p lies in [0, 1), given nan", {f({2}), i({3})}, drop(NAN));
-  bad<ValueError>("[dropout] the dropout's state is i64[3] {seed, step, first row}, given (no tensor)", {f({2}), {}},
+  bad<ValueError>("[dropout] the dropout's state is i64[3] {seed, step, first sample}, given (no tensor)", {f({2}), {}},
                   drop(0.5));
-  bad<ValueError>("[dropout] the dropout's state is i64[3] {seed, step, first row}, given i64[2]@cpu", {f({2}), i({2})},
+  bad<ValueError>("[dropout] the dropout's state is i64[3] {seed, step, first sample}, given i64[2]@cpu", {f({2}), i({2})},
                   drop(0.5));
   bad<DeviceError>("[dropout] the dropout's state lies on the device of f32[2]@cpu, given i64[3]@reference",
                    {f({2}), i({3}, reference)}, drop(0.5));

@@ -2,6 +2,8 @@
 #include <catch2/catch.hpp>
 
 #include "cinta/autograd/tape.h"
+#include "cinta/core/random.h"
+#include "cinta/ops/attention.h"
 #include "cinta/ops/dropout.h"
 #include "cinta/ops/elementwise.h"
 #include "cinta/ops/normalize.h"
@@ -72,7 +74,7 @@ TEST_CASE("dropout drops the share it is told to and keeps the mean", "[ops]") {
   }
 }
 
-TEST_CASE("a mask depends on seed, step, first row and site, and on nothing else", "[ops]") {
+TEST_CASE("a mask depends on seed, step, first sample and site, and on nothing else", "[ops]") {
   const Tensor ones = full({8, 16}, 1);
   auto mask = [&](const Random& random, const char* name, const Tensor& x) {
     return to_vector<float>(dropout(x, random.site(name, 0.5)));
@@ -84,10 +86,10 @@ TEST_CASE("a mask depends on seed, step, first row and site, and on nothing else
   CHECK(first == mask(random, "a", ones));
   CHECK(first != mask(random, "b", ones));
   CHECK(first != mask(other_seed, "a", ones));
-  random.set_first_row(4);
+  random.set_first_sample(4);
   const std::vector<float> lower = mask(random, "a", slice(ones, 0, 0, 4));
   CHECK(lower == std::vector<float>(first.begin() + 64, first.end()));
-  random.set_first_row(0);
+  random.set_first_sample(0);
   random.set_step(4);
   CHECK(first != mask(random, "a", ones));
 }
@@ -106,4 +108,21 @@ TEST_CASE("a step that changes between forward and backward is an error, not ano
 TEST_CASE("without dropout the tensor itself comes back", "[ops]") {
   const Tensor x = full({2, 4}, 1);
   CHECK(dropout(x, {}).storage() == x.storage());
+}
+
+TEST_CASE("a sample keeps its masks when the batch is split, in every op that drops", "[ops]") {
+  const int64_t samples = 3, length = 5, width = 12;
+  std::vector<float> numbers(static_cast<size_t>(samples * length * 3 * width));
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = to_uniform(random_word(3, 1, 0, i)) - 0.5f;
+  const Tensor qkv = from_values(numbers, {samples, length, 3 * width});
+  Random random(5);
+  auto run = [&](const Tensor& x) {
+    const Tensor mixed = self_attention(x, 2, {.dropout = random.site("attention", 0.5)});
+    const Tensor normed = residual_norm(mixed, {}, mixed, {}, {}, {.dropout = random.site("norm", 0.5)});
+    return to_vector<float>(dropout(normed, random.site("dropout", 0.5)));
+  };
+  const std::vector<float> whole = run(qkv);
+  random.set_first_sample(2);
+  const std::vector<float> last = run(slice(qkv, 0, 2, 3));
+  CHECK(last == std::vector<float>(whole.end() - length * width, whole.end()));
 }

@@ -10,6 +10,7 @@
 #include "cinta/autograd/tape.h"
 #include "cinta/core/context.h"
 #include "cinta/optim/accumulation.h"
+#include "cinta/train/checkpoint_directory.h"
 #include "cinta/train/progress.h"
 #include "cinta/train/run_state.h"
 
@@ -97,7 +98,7 @@ class Run {
     optimizer_.zero_gradients();
     if (Random* random = task_.random()) random->set_step(step_);
     for (int64_t i = 0; i < micro_batches; ++i) {
-      if (Random* random = task_.random()) random->set_first_row(i * task_.samples_per_batch());
+      if (Random* random = task_.random()) random->set_first_sample(i * task_.samples_per_batch());
       const Forward forward = task_.forward(window[static_cast<size_t>(i)]);
       autograd::backward(forward.loss_sum, {.seeds = {seed}});
       interval_.losses.push_back(detach(forward.loss_sum));

@@ -24,7 +24,7 @@ class MaskedTask final : public Task {
   models::BertForMaskedLM& model() override { return *bert_; }
   Random* random() override { return &bert_->random(); }
   const data::BatchSource& batches() const override { return *batches_; }
-  int64_t samples_per_batch() const override { return batch_size_ * corpus_.train.length; }
+  int64_t samples_per_batch() const override { return batch_size_; }
   Forward forward(const data::Batch& batch) override;
   /// eval_loss and eval_masked_accuracy on held-out sequences under fixed masks.
   MetricFields evaluate() override;

@@ -7,10 +7,11 @@
 #include "cinta/data/loader.h"
 #include "cinta/models/module.h"
 #include "cinta/ops/random.h"
-#include "cinta/train/checkpoint_directory.h"
 #include "cinta/train/metrics.h"
 
 namespace cinta::train {
+
+class CheckpointWriter;
 
 /// What one micro-batch computes.
 struct Forward {
@@ -25,7 +26,7 @@ class Task {
   /// The model's dropout numbers, or null.
   virtual Random* random() { return nullptr; }
   virtual const data::BatchSource& batches() const = 0;
-  /// Rows that one micro-batch advances the global numbering of random elements by.
+  /// Samples of a micro-batch.
   virtual int64_t samples_per_batch() const = 0;
   virtual Forward forward(const data::Batch& batch) = 0;
   /// Numbers on data that is not trained on; names start with "eval_".

@@ -10,7 +10,7 @@ DropoutSite::DropoutSite(const kernels::Dropout& dropout) : stream(dropout.strea
   const int64_t* state = dropout.state.as<const int64_t>();
   seed = static_cast<uint64_t>(state[0]);
   step = static_cast<uint32_t>(state[1]);
-  first_row = state[2];
+  first_row = state[2] * dropout.rows_per_sample;
   threshold = static_cast<uint32_t>(std::llround(static_cast<double>(dropout.p) * 0x1p32));
   scale = 1 / (1 - dropout.p);
 }

@@ -4,13 +4,14 @@
 
 namespace cinta::kernels {
 
-/// What a dropout site draws from. Element number = (first_row + row) * row length + column, where rows are all leading
-/// dimensions together, so that a mask survives recomputation and any split of the batch.
+/// What a dropout site draws from. Element number = (first_sample * rows_per_sample + row) * row length + column, where
+/// rows are all leading dimensions together, so that a mask survives recomputation and any split of the batch.
 /// An element is kept iff its word >= round(p * 2^32), and kept elements are scaled by 1 / (1 - p).
 struct Dropout {
-  View state;           ///< i64[3] on the device: seed, step, first_row; absent iff p is 0
+  View state;           ///< i64[3] on the device: seed, step, first_sample; absent iff p is 0
   uint32_t stream = 0;  ///< the site's own stream
   float p = 0;          ///< probability of dropping, in [0, 1)
+  int64_t rows_per_sample = 1;
 };
 
 /// y = x masked and scaled; its own backward (dx from dy). y may be x. Last dimension contiguous.
