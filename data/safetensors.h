@@ -3,9 +3,9 @@
 // Format: https://github.com/huggingface/safetensors
 #pragma once
 #include <cstdint>
-#include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cinta/core/dtype.h"
@@ -13,7 +13,7 @@
 
 namespace cinta::data {
 
-using Metadata = std::map<std::string, std::string>;
+using Metadata = std::vector<std::pair<std::string, std::string>>;
 
 /// One tensor as the header describes it. Its bytes are [begin, end) counted from the end of the header.
 struct SafetensorsEntry {

@@ -44,7 +44,7 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
 
   bool string(string_t& value) override {
     if (place_ == Place::in_metadata) {
-      header.metadata[key_] = value;
+      header.metadata.emplace_back(key_, value);
       return true;
     }
     if (place_ != Place::dtype) unexpected(join("the string '", printable(value), "'"));
@@ -72,7 +72,8 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
   bool key(string_t& value) override {
     if (place_ == Place::root) return root_key(value);
     if (place_ == Place::in_metadata) {
-      if (header.metadata.contains(value)) complain_(at(), "found the key '", printable(value), "' twice");
+      if (std::ranges::find(header.metadata, value, &Metadata::value_type::first) != header.metadata.end())
+        complain_(at(), "found the key '", printable(value), "' twice");
       key_ = value;
       return true;
     }
