@@ -51,7 +51,8 @@ void attend_gradients(const Operands& x, const Attention& options, const Dropout
 
   const int64_t across = PackedRight::size(size, all_keys), down = PackedRight::size(all_keys, size),
                 slice = PackedRight::size(h.block, size), block = h.block * h.stride;
-  const int64_t left_size = round_up(std::max(h.block, all_keys), panel_rows) * depth_block;
+  // Room for a block of queries over all of k, and for all keys over a block of queries.
+  const int64_t left_size = std::max(h.block * depth_block, round_up(all_keys, panel_rows) * h.block);
   float* next = scratch<float>(
       2 * across + down + slice + left_size + 2 * block + (2 * all_keys + h.block) * wide + h.stride, Workspace::tile);
   const auto take = [&](int64_t count) { return std::exchange(next, next + count); };

@@ -1,0 +1,181 @@
+// What the contract of attention leaves out: memory, masks that survive a split, what padding may hold, packed
+// operands.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
+
+#include "cinta/backends/kernels/attention.h"
+#include "cinta/backends/kernels/elementwise.h"
+#include "cinta/backends/threads.h"
+#include "cinta/core/context.h"
+#include "cinta/core/random.h"
+#include "cinta/core/tensor.h"
+
+using namespace cinta;
+
+namespace {
+
+struct Threads {
+  explicit Threads(int count) : outer(threads()) { set_threads(count); }
+  ~Threads() { set_threads(outer); }
+  int outer;
+};
+
+Tensor random(const Shape& shape, uint32_t stream) {
+  std::vector<float> values(static_cast<size_t>(shape.numel()));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = 3 * to_uniform(random_word(7, stream, 0, i)) - 1.5f;
+  return from_values(values, shape);
+}
+
+struct Inputs {
+  Tensor q, k, v, gradient;
+  explicit Inputs(const Shape& shape)
+      : q(random(shape, 1)), k(random(shape, 2)), v(random(shape, 3)), gradient(random(shape, 4)) {}
+};
+
+struct Results {
+  Tensor o, lse, dq, dk, dv;
+  explicit Results(const Shape& shape)
+      : o(empty(shape)),
+        lse(empty({shape[0], shape[1], shape[2]})),
+        dq(empty(shape)),
+        dk(empty(shape)),
+        dv(empty(shape)) {}
+  std::vector<std::vector<float>> numbers() const {
+    std::vector<std::vector<float>> out;
+    for (const Tensor& tensor : {o, lse, dq, dk, dv}) out.push_back(to_vector<float>(tensor));
+    return out;
+  }
+};
+
+/// Forward and backward into `out`.
+void run(const Results& out, const Inputs& in, const kernels::Attention& options, Device device = cpu) {
+  kernels::attention(device, out.o, out.lse, in.q, in.k, in.v, options);
+  kernels::attention_backward(device, out.dq, out.dk, out.dv, in.gradient, in.q, in.k, in.v, out.o, out.lse, options);
+}
+Results run(const Inputs& in, const kernels::Attention& options, Device device = cpu) {
+  Results out(in.q.shape());
+  run(out, in, options, device);
+  return out;
+}
+
+kernels::Attention options(int64_t size) { return {1 / std::sqrt(static_cast<float>(size)), false, {}, {}}; }
+
+/// Elements [first, first + count) of the first dimension.
+Tensor slice(const Tensor& x, int64_t first, int64_t count) {
+  Shape shape = x.shape();
+  shape[0] = count;
+  return x.with_layout(shape, x.strides(), x.offset() + first * x.strides()[0]);
+}
+
+}  // namespace
+
+TEST_CASE("attention over several blocks agrees with the reference", "[attention]") {
+  const int64_t size = 64;
+  for (bool causal : {false, true}) {
+    const Inputs in({1, 2, 210, size});
+    auto how = options(size);
+    how.causal = causal;
+    const auto got = run(in, how).numbers(), want = run(in, how, reference).numbers();
+    for (size_t n = 0; n < want.size(); ++n) {
+      double worst = 0, largest = 0;
+      for (size_t i = 0; i < want[n].size(); ++i) {
+        worst = std::max<double>(worst, std::abs(got[n][i] - want[n][i]));
+        largest = std::max<double>(largest, std::abs(want[n][i]));
+      }
+      INFO("result " << n << " causal " << causal);
+      CHECK(worst <= 0x1p-24 * (210 + 16) * largest);  // the longest sum has 210 terms
+    }
+  }
+}
+
+TEST_CASE("attention's workspace grows with the sequence, not with its square", "[attention]") {
+  const auto workspace = [](int64_t sequence) {
+    context().pool(cpu)->reset_peak();
+    const Threads one(1);
+    run(Inputs({1, 1, sequence, 16}), options(16));
+    return static_cast<double>(memory_statistics(cpu).peak[static_cast<size_t>(Category::workspace)]);
+  };
+  const double small = workspace(1024), large = workspace(4096);
+  CHECK(large <= 4.5 * std::max(small, 1.0));
+  CHECK(large < 4096.0 * 4096 * sizeof(float) / 4);
+}
+
+TEST_CASE("attention has the same bits with any number of threads", "[attention]") {
+  const Inputs in({3, 2, 70, 24});
+  const Tensor state = from_values<int64_t>({5, 9, 0}, {3}), lengths = from_values<int32_t>({70, 1, 33}, {3});
+  auto how = options(24);
+  how.lengths = lengths;
+  how.dropout = {state, 17, 0.25f};
+  const auto compute = [&](int count) {
+    const Threads scope(count);
+    return run(in, how).numbers();
+  };
+  const auto alone = compute(1);
+  for (int count : {2, 5}) CHECK(compute(count) == alone);
+}
+
+TEST_CASE("a sample keeps its mask when the batch is split", "[attention]") {
+  const int64_t heads = 2, sequence = 20;
+  const Inputs in({3, heads, sequence, 8});
+  auto how = options(8);
+  const auto state = [](int64_t first_row) { return from_values<int64_t>({5, 9, first_row}, {3}); };
+  const Tensor whole_state = state(0), part_state = state(heads * sequence);
+  how.dropout = {whole_state, 17, 0.5f};
+  const Results whole = run(in, how);
+  Inputs part = in;
+  for (Tensor* x : {&part.q, &part.k, &part.v, &part.gradient}) *x = slice(*x, 1, 2);
+  how.dropout.state = part_state;
+  const Results split = run(part, how);
+  CHECK(to_vector<float>(split.o) == to_vector<float>(slice(whole.o, 1, 2)));
+  CHECK(to_vector<float>(split.dk) == to_vector<float>(slice(whole.dk, 1, 2)));
+}
+
+TEST_CASE("what lies in the padding is not seen", "[attention]") {
+  const Shape shape{2, 2, 40, 16};
+  const Tensor lengths = from_values<int32_t>({7, 33}, {2});
+  auto how = options(16);
+  how.lengths = lengths;
+  const auto with_padding = [&](float value) {
+    Inputs in(shape);
+    for (const Tensor& x : {in.q, in.k, in.v, in.gradient})
+      for (int64_t sample = 0; sample < 2; ++sample) {
+        const int64_t length = sample == 0 ? 7 : 33;
+        const Tensor padding =
+            x.with_layout({2, 40 - length, 16}, {40 * 16, 16, 1}, sample * 2 * 40 * 16 + length * 16);
+        kernels::fill(cpu, padding, value);
+      }
+    return run(in, how).numbers();
+  };
+  const auto clean = with_padding(0);
+  CHECK(with_padding(std::numeric_limits<float>::quiet_NaN()) == clean);
+  CHECK(clean[0][(0 * 40 + 7) * 16] == 0);
+}
+
+TEST_CASE("operands packed in one projection give the same bits as separate ones", "[attention]") {
+  const int64_t samples = 2, heads = 3, sequence = 50, size = 16;
+  const Tensor packed = random({samples, sequence, 3, heads, size}, 1);
+  const auto part = [&](int64_t which) {
+    const int64_t row = 3 * heads * size;
+    return packed.with_layout({samples, heads, sequence, size}, {sequence * row, size, row, 1}, which * heads * size);
+  };
+  Inputs views({samples, heads, sequence, size}), copies = views;
+  views.q = part(0), views.k = part(1), views.v = part(2);
+  for (auto [copy, view] : {std::pair{&copies.q, &views.q}, {&copies.k, &views.k}, {&copies.v, &views.v}}) {
+    *copy = empty(view->shape());
+    kernels::copy(cpu, *copy, *view);
+  }
+  CHECK(run(views, options(size)).numbers() == run(copies, options(size)).numbers());
+}
+
+TEST_CASE("attention over no keys and over no queries", "[attention]") {
+  const Tensor q = random({1, 2, 3, 4}, 1), none = empty({1, 2, 0, 4}), o = empty({1, 2, 3, 4}), lse = empty({1, 2, 3});
+  kernels::attention(cpu, o, lse, q, none, none, options(4));
+  CHECK(to_vector<float>(o) == std::vector<float>(24, 0));
+  CHECK(to_vector<float>(lse) == std::vector<float>(6, 0));
+  kernels::attention(cpu, none, empty({1, 2, 0}), none, q, q, options(4));
+  const Tensor dq = empty({1, 2, 3, 4});
+  kernels::attention_backward(cpu, dq, none, none, q, q, none, none, o, lse, options(4));
+  CHECK(to_vector<float>(dq) == std::vector<float>(24, 0));
+}
