@@ -1,0 +1,231 @@
+// What the contract of the matrix products leaves out: sizes beyond one tile, plans, number of threads, old values of
+// y.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <ctime>
+#include <limits>
+#include <thread>
+#include <tuple>
+
+#include "cinta/backends/kernels/elementwise.h"
+#include "cinta/backends/kernels/matmul.h"
+#include "cinta/backends/threads.h"
+#include "cinta/core/random.h"
+#include "cinta/core/tensor.h"
+
+using namespace cinta;
+
+namespace {
+
+constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
+
+struct Threads {
+  explicit Threads(int count) : outer(threads()) { set_threads(count); }
+  ~Threads() { set_threads(outer); }
+  int outer;
+};
+
+std::vector<float> random(int64_t count, uint32_t stream) {
+  std::vector<float> out(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i) out[i] = 2 * to_uniform(random_word(1, stream, 0, static_cast<uint64_t>(i))) - 1;
+  return out;
+}
+
+/// A random matrix [rows, columns] whose elements lie row_stride and column_stride apart.
+Tensor matrix(int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride, uint32_t stream, Dtype dtype) {
+  const int64_t extent = (rows - 1) * row_stride + (columns - 1) * column_stride + 1;
+  const Tensor wide = from_values(random(extent, stream), {extent}), out = empty({extent}, dtype);
+  kernels::copy(cpu, out, wide);
+  return out.with_layout({rows, columns}, {row_stride, column_stride}, 0);
+}
+
+struct Case {
+  int64_t m, n, k;
+  bool a_transposed = false, b_transposed = false;
+  int64_t gap = 0;   ///< between rows
+  int64_t step = 1;  ///< between neighbours in a row
+};
+
+Tensor operand(int64_t rows, int64_t columns, bool transposed, const Case& c, uint32_t stream, Dtype dtype) {
+  const int64_t pitch = (transposed ? rows : columns) * c.step + c.gap;
+  return transposed ? matrix(rows, columns, c.step, pitch, stream, dtype)
+                    : matrix(rows, columns, pitch, c.step, stream, dtype);
+}
+
+/// y = alpha a b + beta y, as numbers.
+std::vector<float> product(const Case& c, Dtype dtype, float alpha, float beta, float old = 0.5f) {
+  const Tensor a = operand(c.m, c.k, c.a_transposed, c, 1, dtype), b = operand(c.k, c.n, c.b_transposed, c, 2, dtype);
+  const Tensor y = operand(c.m, c.n, false, c, 3, dtype);
+  kernels::fill(cpu, y, old);
+  kernels::matmul(cpu, y, a, b, alpha, beta);
+  const Tensor out = empty({c.m, c.n});
+  kernels::copy(cpu, out, y);
+  return to_vector<float>(out);
+}
+
+/// Weight gradients have a long k; powers of two, prime numbers and rows that are no multiple of anything are here.
+const Case cases[] = {{256, 256, 2048, true, false},  {1024, 256, 700, true, false},
+                      {300, 200, 150, false, true},   {128, 10, 512, false, true},
+                      {10, 512, 128, true, false},    {10, 128, 4096, true, false},
+                      {2, 3, 20000, true, false},     {2049, 65, 33},
+                      {1, 700, 300, false, true},     {700, 1, 300},
+                      {61, 1031, 257, true, true},    {97, 89, 83, false, false, 3},
+                      {97, 89, 83, true, true, 1, 2}, {130, 1500, 1100, false, false, 0, 2}};
+
+std::string name(const Case& c) {
+  return join(c.m, "x", c.n, "x", c.k, c.a_transposed ? " t" : " n", c.b_transposed ? "t" : "n", " gap ", c.gap,
+              " step ", c.step);
+}
+
+}  // namespace
+
+TEST_CASE("products larger than a tile are right", "[matmul]") {
+  for (const Case& c : cases)
+    for (auto [dtype, alpha, beta] : {std::tuple{Dtype::f32, 1.0f, 0.0f},
+                                      {Dtype::f32, 0.5f, 1.0f},
+                                      {Dtype::f32, 1.0f, 1.0f},
+                                      {Dtype::bf16, 1.0f, 0.0f},
+                                      {Dtype::f16, 1.0f, 1.0f}}) {
+      const auto a = to_vector<double>(operand(c.m, c.k, c.a_transposed, c, 1, dtype)),
+                 b = to_vector<double>(operand(c.k, c.n, c.b_transposed, c, 2, dtype));
+      const auto got = product(c, dtype, alpha, beta);
+      const double unit = dtype == Dtype::bf16 ? 0x1p-8 : dtype == Dtype::f16 ? 0x1p-11 : 0x1p-24;
+      double worst = 0;
+      // Every 11th row and column, and the last ones: each kind of tile and of edge is met.
+      for (int64_t i = c.m - 1; i >= 0; i -= 11)
+        for (int64_t j = c.n - 1; j >= 0; j -= 11 + c.n / 40) {
+          double want = 0.5 * beta, magnitude = std::abs(want);
+          for (int64_t k = 0; k < c.k; ++k) {
+            const double term = alpha * a[i * c.k + k] * b[k * c.n + j];
+            want += term;
+            magnitude += std::abs(term);
+          }
+          // Up to k roundings of partial sums, each of at most `magnitude`; they are random, so sqrt(k), and 8
+          // deviations.
+          const double allowed =
+              8 * 0x1p-24 * std::sqrt(static_cast<double>(c.k)) * magnitude / 4 + unit * std::abs(want);
+          const double error = std::abs(got[i * c.n + j] - want);
+          worst = std::max(worst, std::isfinite(error) ? error / allowed : INFINITY);
+        }
+      INFO(name(c) << " " << name_of(dtype) << " alpha " << alpha << " beta " << beta);
+      CHECK(worst <= 1);
+    }
+}
+
+TEST_CASE("a product has the same bits with any number of threads", "[matmul]") {
+  for (const Case& c : cases)
+    for (Dtype dtype : {Dtype::f32, Dtype::bf16}) {
+      const auto compute = [&](int count) {
+        const Threads scope(count);
+        return product(c, dtype, 1, 1);
+      };
+      const auto alone = compute(1);
+      INFO(name(c) << " " << name_of(dtype));
+      for (int count : {2, 3, 7}) CHECK(compute(count) == alone);
+    }
+}
+
+TEST_CASE("with beta 0 the old values are never read", "[matmul]") {
+  for (const Case& c : {Case{64, 64, 64}, Case{300, 200, 150, true}, Case{64, 64, 64, true, true, 1, 2}})
+    for (Dtype dtype : {Dtype::f32, Dtype::bf16, Dtype::f16})
+      for (float alpha : {1.0f, 0.25f}) {
+        INFO(name(c) << " " << name_of(dtype) << " alpha " << alpha);
+        CHECK(product(c, dtype, alpha, 0, not_a_number) == product(c, dtype, alpha, 0, 1));
+        CHECK(std::isnan(product(c, dtype, alpha, 1, not_a_number)[0]));
+      }
+}
+
+TEST_CASE("nothing to sum and nothing to write", "[matmul]") {
+  const auto zero_k = [](float old, float beta) {
+    const Tensor y = empty({2, 3}), a = empty({2, 0}), b = empty({0, 3});
+    kernels::fill(cpu, y, old);
+    kernels::matmul(cpu, y, a, b, 1, beta);
+    return to_vector<float>(y);
+  };
+  CHECK(zero_k(not_a_number, 0) == std::vector<float>(6, 0));
+  CHECK(zero_k(3, 1) == std::vector<float>(6, 3));
+  CHECK(zero_k(3, 0.5f) == std::vector<float>(6, 1.5f));
+  kernels::matmul(cpu, empty({0, 3}), empty({0, 4}), empty({4, 3}), 1, 0);
+  kernels::matmul(cpu, empty({3, 0}), empty({3, 4}), empty({4, 0}), 1, 0);
+  kernels::matmul(cpu, empty({0, 2, 2}), empty({0, 2, 4}), empty({0, 4, 2}), 1, 0);
+  const Tensor y = empty({2, 3}), bias = from_values<float>({1, 2, 3}, {3});
+  kernels::linear(cpu, y, empty({2, 0}), empty({3, 0}), bias);
+  CHECK(to_vector<float>(y) == std::vector<float>{1, 2, 3, 1, 2, 3});
+}
+
+TEST_CASE("infinities and NaN go where the formula sends them", "[matmul]") {
+  std::vector<float> values(64 * 64, 1);
+  values[5 * 64 + 7] = not_a_number;
+  values[9 * 64 + 1] = INFINITY;
+  const Tensor a = from_values(values, {64, 64}), b = from_values(std::vector<float>(64 * 64, 1), {64, 64}),
+               y = empty({64, 64});
+  kernels::matmul(cpu, y, a, b, 1, 0);
+  const auto got = to_vector<float>(y);
+  for (int i = 0; i < 64; ++i)
+    for (int j = 0; j < 64; ++j)
+      if (i == 5)
+        CHECK(std::isnan(got[i * 64 + j]));
+      else
+        CHECK(got[i * 64 + j] == (i == 9 ? INFINITY : 64));
+}
+
+TEST_CASE("long sums of narrow numbers are kept in f32", "[matmul]") {
+  const int64_t k = 30000;
+  for (Dtype dtype : {Dtype::f16, Dtype::bf16}) {
+    const Tensor a = empty({1, k}, dtype), b = empty({k, 1}, dtype), y = empty({1, 1}, Dtype::f32);
+    kernels::fill(cpu, a, 1);
+    kernels::fill(cpu, b, 1);
+    kernels::matmul(cpu, y, a, b, 1, 0);
+    CHECK(item(y) == k);
+  }
+}
+
+TEST_CASE("a batch is the products of its matrices", "[matmul]") {
+  const int64_t count = 6, m = 33, n = 47, k = 65;
+  for (bool one_weight : {false, true}) {
+    const Tensor a = from_values(random(count * m * k, 1), {2, 3, m, k});
+    Tensor b = from_values(random(count * k * n, 2), {2, 3, k, n});
+    if (one_weight) b = b.with_layout({2, 3, k, n}, {0, 0, n, 1}, 0);
+    const Tensor y = empty({2, 3, m, n}), single = empty({m, n});
+    kernels::matmul(cpu, y, a, b, 1, 0);
+    for (int64_t i = 0; i < count; ++i) {
+      kernels::matmul(cpu, single, a.with_layout({m, k}, {k, 1}, i * m * k),
+                      b.with_layout({k, n}, {n, 1}, one_weight ? 0 : i * k * n), 1, 0);
+      const auto all = to_vector<float>(y), one = to_vector<float>(single);
+      double worst = 0;
+      for (size_t j = 0; j < one.size(); ++j) worst = std::max<double>(worst, std::abs(all[i * m * n + j] - one[j]));
+      CHECK(worst <= 0x1p-24 * 16 * 8);  // the order of sums may differ, no more
+    }
+  }
+}
+
+TEST_CASE("products of many shapes at once, from many threads", "[matmul]") {
+  std::vector<std::vector<float>> alone, together(12);
+  for (int i = 0; i < 12; ++i) alone.push_back(product({40 + i % 4, 30, 20 + i % 3}, Dtype::f32, 1, 0));
+  std::vector<std::thread> workers;
+  for (int w = 0; w < 4; ++w)
+    workers.emplace_back([&, w] {
+      for (int round = 0; round < 20; ++round)
+        for (int i = w; i < 12; i += 4) together[i] = product({40 + i % 4, 30, 20 + i % 3}, Dtype::f32, 1, 0);
+    });
+  for (auto& worker : workers) worker.join();
+  CHECK(together == alone);
+}
+
+TEST_CASE("a product that was seen before costs no preparation", "[matmul]") {
+  const Tensor a = from_values(random(64, 1), {8, 8}), y = empty({8, 8});
+  const auto microseconds = [&] {
+    const std::clock_t start = std::clock();
+    for (int i = 0; i < 1000; ++i) kernels::matmul(cpu, y, a, a, 1, 0);
+    return static_cast<double>(std::clock() - start) * 1e6 / CLOCKS_PER_SEC / 1000;
+  };
+  const Threads one(1);
+  microseconds();
+  CHECK(std::min(microseconds(), microseconds()) < 30);  // making a plan takes some 200
+}
+
+TEST_CASE("a product in f64 is left to the reference", "[matmul]") {
+  const Tensor a = empty({2, 2}, Dtype::f64);
+  CHECK_THROWS_AS(kernels::matmul(cpu, a, a, a, 1, 0), DtypeError);
+}
