@@ -9,7 +9,8 @@ target_link_libraries(cinta_tests_main PRIVATE cinta_flags Catch2::Catch2)
 add_executable(cinta_tests ${test_sources} $<TARGET_OBJECTS:cinta_tests_main>)
 target_link_libraries(cinta_tests PRIVATE cinta cinta_private Catch2::Catch2)
 target_include_directories(cinta_tests PRIVATE ${PROJECT_SOURCE_DIR})
-target_compile_definitions(cinta_tests PRIVATE CINTA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+target_compile_definitions(cinta_tests PRIVATE CINTA_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+                                               CINTA_BINARY_DIR="${PROJECT_BINARY_DIR}")
 target_compile_options(cinta_tests PRIVATE -O1)  # for a short build
 
 # Backends from outside, loaded at run time: each file of tests/plugins/ becomes lib/<name>.so in the build tree.

@@ -76,6 +76,15 @@ Tensor reduce(const Tensor& losses, Reduction reduction, Where where) {
   return reduction == Reduction::sum ? sum(losses, {}, false, where) : mean(losses, {}, false, where);
 }
 
+void check_labels(const char* op, const Tensor& logits, const Tensor& labels, Where where) {
+  check_floating(op, "logits", logits, where);
+  check_index(op, "labels", labels, Dtype::i64, logits, where);
+  require<ShapeError>(logits.rank() >= 1 && logits.size(-1) > 0, op, where, "logits[..,V] with V > 0, given ", logits);
+  require<ShapeError>(
+      labels.shape() == Shape(std::span(logits.shape().begin(), static_cast<size_t>(logits.rank() - 1))), op, where,
+      "labels[..] for logits[..,V]: logits ", logits, ", labels ", labels);
+}
+
 void check_pair(const char* op, const char* name, const Tensor& x, const char* other_name, const Tensor& other,
                 Reduction reduction, Where where) {
   check_floating(op, name, x, where);
@@ -90,12 +99,7 @@ void check_pair(const char* op, const char* name, const Tensor& x, const char* o
 
 Tensor cross_entropy(const Tensor& logits, const Tensor& labels, const CrossEntropyOptions& options, Where where) {
   constexpr const char* op = "cross_entropy";
-  check_floating(op, "logits", logits, where);
-  check_index(op, "labels", labels, Dtype::i64, logits, where);
-  require<ShapeError>(logits.rank() >= 1 && logits.size(-1) > 0, op, where, "logits[..,V] with V > 0, given ", logits);
-  require<ShapeError>(
-      labels.shape() == Shape(std::span(logits.shape().begin(), static_cast<size_t>(logits.rank() - 1))), op, where,
-      "labels[..] for logits[..,V]: logits ", logits, ", labels ", labels);
+  check_labels(op, logits, labels, where);
   require(options.label_smoothing >= 0 && options.label_smoothing <= 1, op, where,
           "label_smoothing lies in [0, 1], given ", options.label_smoothing);
   const kernels::CrossEntropy row{options.ignore_index, static_cast<float>(options.label_smoothing)};
@@ -110,6 +114,11 @@ Tensor count_items(const Tensor& labels, int64_t ignore_index, Dtype dtype, Wher
   require<DtypeError>(is_floating(dtype), "count_items", where, "a count is floating-point, given ", dtype);
   return sum(cast(not_equal(labels, constant(labels, static_cast<double>(ignore_index)), where), dtype, where), {},
              false, where);
+}
+
+Tensor count_correct(const Tensor& logits, const Tensor& labels, Where where) {
+  check_labels("count_correct", logits, labels, where);
+  return sum(cast(equal(argmax(logits, -1, false, where), labels, where), Dtype::f32, where), {}, false, where);
 }
 
 Tensor mse(const Tensor& prediction, const Tensor& target, Reduction reduction, Where where) {

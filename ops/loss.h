@@ -22,6 +22,10 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels, const CrossEntr
 Tensor count_items(const Tensor& labels, int64_t ignore_index = -100, Dtype dtype = Dtype::f32,
                    Where where = Where::current());
 
+/// In how many rows of logits[..,V] the largest is the one that labels[..] (i64) names, as an f32 tensor of one element
+/// on their device. An ignored label is never met.
+Tensor count_correct(const Tensor& logits, const Tensor& labels, Where where = Where::current());
+
 /// (prediction - target)^2; the mean is over all elements.
 Tensor mse(const Tensor& prediction, const Tensor& target, Reduction reduction = Reduction::mean,
            Where where = Where::current());

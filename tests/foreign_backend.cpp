@@ -28,7 +28,8 @@ namespace {
 
 /// The build puts tests/plugins/<name>.cpp into lib/<name>.so beside the folder of this program.
 std::string plugin(const std::string& name) {
-  return (std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() / "lib" / (name + ".so")).string();
+  return (std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() / "lib" / (name + ".so"))
+      .string();
 }
 Device npu() { return load_backend(plugin("npu")); }
 

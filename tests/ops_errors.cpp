@@ -235,6 +235,11 @@ void losses() {
   bad<DtypeError>("[count_items] labels is i64, given f32[2]@cpu", {f({2})}, [](In x) { count_items(x[0]); });
   bad<DtypeError>("[count_items] a count is floating-point, given i64", {i({2})},
                   [](In x) { count_items(x[0], -100, Dtype::i64); });
+  auto right = [](In x) { count_correct(x[0], x[1]); };
+  bad<DtypeError>("[count_correct] logits is a floating-point tensor, given i64[2]@cpu", {i({2}), i({2})}, right);
+  bad<DtypeError>("[count_correct] labels is i64, given f32[2]@cpu", {f({2, 3}), f({2})}, right);
+  bad<ShapeError>("[count_correct] labels[..] for logits[..,V]: logits f32[2,3]@cpu, labels i64[3]@cpu",
+                  {f({2, 3}), i({3})}, right);
   bad<ShapeError>("[mse] prediction and target have one shape: f32[2]@cpu and f32[3]@cpu", {f({2}), f({3})},
                   [](In x) { mse(x[0], x[1]); });
   bad<ShapeError>("[mse] the mean is over at least one element: f32[0]@cpu", {f({0}), f({0})},
@@ -276,8 +281,8 @@ void norms() {
   bad<ValueError>("[dropout] the dropout's p lies in [0, 1), given nan", {f({2}), i({3})}, drop(NAN));
   bad<ValueError>("[dropout] the dropout's state is i64[3] {seed, step, first sample}, given (no tensor)", {f({2}), {}},
                   drop(0.5));
-  bad<ValueError>("[dropout] the dropout's state is i64[3] {seed, step, first sample}, given i64[2]@cpu", {f({2}), i({2})},
-                  drop(0.5));
+  bad<ValueError>("[dropout] the dropout's state is i64[3] {seed, step, first sample}, given i64[2]@cpu",
+                  {f({2}), i({2})}, drop(0.5));
   bad<DeviceError>("[dropout] the dropout's state lies on the device of f32[2]@cpu, given i64[3]@reference",
                    {f({2}), i({3}, reference)}, drop(0.5));
   bad<DtypeError>("[dropout] x is a floating-point tensor, given i64[2]@cpu", {i({2}), i({3})}, drop(0.5));

@@ -62,6 +62,7 @@ const OpTable table({
     cross_entropy_case("smooth mean", {.label_smoothing = 0.3}),
     {"cross_entropy", {real({5}), whole({}, 0, 5)}, [](In x) { return cross_entropy(x[0], x[1]); }, "one row"},
     OpCase("count_items", {labels}, [](In x) { return count_items(x[0], 2); }).untracked(),
+    OpCase("count_correct", {x, labels}, [](In x) { return count_correct(x[0], x[1]); }).untracked(),
 
     OpCase("mse", {x, x}, [](In x) { return mse(x[0], x[1], Reduction::sum); }).composed([](In x) {
       return sum(pow(x[0] - x[1], 2));

@@ -5,10 +5,8 @@
 
 #include "cinta/autograd/mode.h"
 #include "cinta/models/model_file.h"
-#include "cinta/ops/elementwise.h"
 #include "cinta/ops/loss.h"
-#include "cinta/ops/reduce.h"
-#include "cinta/ops/shape.h"
+#include "cinta/train/checkpoint_directory.h"
 
 namespace cinta::train {
 
@@ -26,10 +24,7 @@ Forward ClassifyTask::forward(const std::vector<float>& inputs, const std::vecto
   const Tensor x = from_values(inputs, {rows, split_.train.features}, device_),
                target = from_values(labels, {rows}, device_);
   const Tensor logits = (*mlp_)(x);
-  Forward out{cross_entropy(logits, target, {.reduction = Reduction::sum}), {}};
-  autograd::NoGrad off;
-  out.correct = sum(cast(equal(argmax(logits, -1), target), Dtype::f32));
-  return out;
+  return {cross_entropy(logits, target, {.reduction = Reduction::sum}), count_correct(logits, target)};
 }
 
 Forward ClassifyTask::forward(const data::Batch& batch) { return forward(batch.inputs, batch.labels); }

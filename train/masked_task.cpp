@@ -6,10 +6,8 @@
 #include "cinta/data/wordpiece_files.h"
 #include "cinta/data/wordpiece_trainer.h"
 #include "cinta/models/model_file.h"
-#include "cinta/ops/elementwise.h"
 #include "cinta/ops/loss.h"
-#include "cinta/ops/reduce.h"
-#include "cinta/ops/shape.h"
+#include "cinta/train/checkpoint_directory.h"
 
 namespace cinta::train {
 
@@ -54,10 +52,7 @@ Forward MaskedTask::forward(const data::Batch& batch) {
                                   .lengths = from_values(batch.lengths, {samples}, device_)};
   const Tensor labels = from_values(batch.labels, {rows}, device_);
   const Tensor logits = (*bert_)(tokens, from_values(batch.rows, {rows}, device_));
-  Forward out{cross_entropy(logits, labels, {.reduction = Reduction::sum}), {}};
-  autograd::NoGrad off;
-  out.correct = sum(cast(equal(argmax(logits, -1), labels), Dtype::f32));
-  return out;
+  return {cross_entropy(logits, labels, {.reduction = Reduction::sum}), count_correct(logits, labels)};
 }
 
 MetricFields MaskedTask::evaluate() {

@@ -83,6 +83,12 @@ std::optional<double> number_in(const MetricValue& value) {
 
 }  // namespace
 
+double number(const MetricFields& fields, std::string_view name) {
+  for (const auto& [field, value] : fields)
+    if (field == name) return number_in(value).value_or(std::numeric_limits<double>::quiet_NaN());
+  return std::numeric_limits<double>::quiet_NaN();
+}
+
 MetricsLog MetricsLog::create(const std::string& path, const MetricFields& header, Where where) {
   const std::string line = line_of(header, where);
   auto file = std::make_unique<data::OutputFile>(path, 0, where);

@@ -19,6 +19,9 @@ namespace cinta::train {
 using MetricValue = std::variant<bool, int64_t, float, double, std::string>;
 using MetricFields = std::vector<std::pair<std::string, MetricValue>>;
 
+/// The number called `name`; NaN when there is none.
+double number(const MetricFields& fields, std::string_view name);
+
 /// Appends to metrics.jsonl.
 class MetricsLog {
  public:
