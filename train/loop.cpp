@@ -19,20 +19,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Numbers that wait on the device until somebody logs them.
-struct Interval {
-  std::vector<Tensor> losses, correct;
-  double loss_sum = 0, correct_sum = 0;
-  int64_t items = 0;
-
-  void read() {
-    for (const Tensor& loss : losses) loss_sum += item(loss);
-    for (const Tensor& count : correct) correct_sum += item(count);
-    losses.clear();
-    correct.clear();
-  }
-};
-
 class Run {
  public:
   Run(Task& task, RunOptions options, const MetricFields& header, Where where)
@@ -45,12 +31,12 @@ class Run {
     require(options_.max_steps > 0 && options_.accumulation_steps > 0 && options_.logging_steps > 0, "train", where,
             "max_steps, gradient_accumulation_steps and logging_steps are positive");
     if (!options_.output_dir.empty()) open_directory(header);
-    loader_.emplace(task.batches(), step_ * options_.accumulation_steps);
+    loader_.emplace(task.batches(), state_.step * options_.accumulation_steps);
   }
 
   RunResult finish() {
     Progress progress({.total_steps = options_.max_steps,
-                       .first_step = step_,
+                       .first_step = state_.step,
                        .plain_every = 10 * options_.logging_steps,
                        .items = task_.progress_unit(),
                        .quiet = options_.quiet});
@@ -58,22 +44,21 @@ class Run {
     if (options_.detect_anomaly) anomaly.emplace();
     const Clock::time_point start = Clock::now();
     RunResult result;
-    while (step_ < options_.max_steps && !stopped()) {
+    while (state_.step < options_.max_steps && !stopped()) {
       const Tensor norm = step();
-      ++step_;
-      if (step_ % options_.logging_steps == 0 || step_ == options_.max_steps) log(norm, result, progress);
-      const bool last = step_ == options_.max_steps;
-      if (options_.eval_steps && step_ % options_.eval_steps == 0 && !last) write(step_, task_.evaluate());
-      if (options_.save_steps && step_ % options_.save_steps == 0 && !last && !stopped()) save();
+      ++state_.step;
+      if (state_.step % options_.logging_steps == 0 || state_.step == options_.max_steps) log(norm, result, progress);
+      const bool last = state_.step == options_.max_steps;
+      if (options_.eval_steps && state_.step % options_.eval_steps == 0 && !last) evaluate();
+      if (options_.save_steps && state_.step % options_.save_steps == 0 && !last && !stopped()) save();
     }
     result.seconds = std::chrono::duration<double>(Clock::now() - start).count();
     result.items_per_second = progress_items_ / result.seconds;
-    result.steps = step_;
+    result.steps = state_.step;
     if (stopped()) {
       result.stopped_by = static_cast<int>(*options_.stop);
     } else {
-      result.evaluation = task_.evaluate();
-      write(step_, result.evaluation);
+      result.evaluation = evaluate();
     }
     result.checkpoint = save();
     return result;
@@ -90,38 +75,56 @@ class Run {
     for (int64_t i = 0; i < micro_batches; ++i) {
       window.push_back(loader_->next());
       items.push_back(window.back().items);
-      interval_.items += window.back().items;
+      state_.items += window.back().items;
       progress_items_ += static_cast<double>(task_.progress_items(window.back()));
     }
     const Device device = optimizer_.units().front().groups().front().weights.device();
     const Tensor seed = optim::accumulation_seed(items, Dtype::f32, device);
     optimizer_.zero_gradients();
-    if (Random* random = task_.random()) random->set_step(step_);
+    if (Random* random = task_.random()) random->set_step(state_.step);
     for (int64_t i = 0; i < micro_batches; ++i) {
       if (Random* random = task_.random()) random->set_first_sample(i * task_.samples_per_batch());
       const Forward forward = task_.forward(window[static_cast<size_t>(i)]);
       autograd::backward(forward.loss_sum, {.seeds = {seed}});
-      interval_.losses.push_back(detach(forward.loss_sum));
-      interval_.correct.push_back(forward.correct);
+      losses_.push_back(detach(forward.loss_sum));
+      correct_.push_back(forward.correct);
     }
     return optimizer_.step(
-        {.rate_factor = optim::rate_factor(options_.schedule, step_), .max_norm = options_.max_grad_norm}, where_);
+        {.rate_factor = optim::rate_factor(options_.schedule, state_.step), .max_norm = options_.max_grad_norm},
+        where_);
+  }
+
+  /// Adds up what the micro-batches left; the first place where a loss that is no number is seen.
+  void read_sums() {
+    for (const Tensor& loss : losses_) state_.loss_sum += item(loss);
+    for (const Tensor& count : correct_) state_.correct_sum += item(count);
+    losses_.clear();
+    correct_.clear();
+    require(std::isfinite(state_.loss_sum), "train", where_, "the loss is ", state_.loss_sum, " at step ", state_.step,
+            "; --detect_anomaly finds the op that made it");
   }
 
   void log(const Tensor& norm, RunResult& result, Progress& progress) {
-    interval_.read();
-    const double items = static_cast<double>(std::max<int64_t>(1, interval_.items));
-    result.loss = interval_.loss_sum / items;
-    require(std::isfinite(result.loss), "train", where_, "the loss is ", result.loss, " at step ", step_,
-            "; --detect_anomaly finds the op that made it");
-    const double accuracy = interval_.correct_sum / items;
-    const double rate = optimizer_.rate() * optim::rate_factor(options_.schedule, step_ - 1);
+    read_sums();
+    const double items = static_cast<double>(std::max<int64_t>(1, state_.items));
+    result.loss = state_.loss_sum / items;
+    const double accuracy = state_.correct_sum / items;
+    const double rate = optimizer_.rate() * optim::rate_factor(options_.schedule, state_.step - 1);
     write(
-        step_,
+        state_.step,
         {{"loss", result.loss}, {task_.accuracy_name(), accuracy}, {"grad_norm", item(norm)}, {"learning_rate", rate}});
     const std::vector<Shown> shown{{"loss", result.loss}, {task_.accuracy_name(), accuracy}};
-    progress.update(step_, shown, progress_items_);
-    interval_ = {};
+    progress.update(state_.step, shown, progress_items_);
+    state_.loss_sum = state_.correct_sum = 0;
+    state_.items = 0;
+  }
+
+  /// Evaluates; a resumed run finds its line in the metrics already.
+  MetricFields evaluate() {
+    MetricFields fields = task_.evaluate();
+    if (state_.evaluated_step != state_.step) write(state_.step, fields);
+    state_.evaluated_step = state_.step;
+    return fields;
   }
 
   void write(int64_t step, const MetricFields& fields) {
@@ -133,12 +136,8 @@ class Run {
     const CheckpointSearch search = newest_checkpoint(options_.output_dir, where_);
     if (options_.resume && search.newest) {
       task_.load(search.newest->path);
-      const RunState state = read_run_state(search.newest->path, optimizer_, where_);
-      step_ = state.step;
-      interval_.loss_sum = state.loss_sum;
-      interval_.correct_sum = state.correct_sum;
-      interval_.items = state.items;
-      metrics_ = MetricsLog::resume(metrics, step_, where_);
+      state_ = read_run_state(search.newest->path, optimizer_, where_);
+      metrics_ = MetricsLog::resume(metrics, state_.step, where_);
       return;
     }
     require(options_.overwrite || options_.resume || !(search.newest || std::filesystem::exists(metrics)), "train",
@@ -151,11 +150,11 @@ class Run {
   /// Writes a checkpoint and returns its directory.
   std::string save() {
     if (options_.output_dir.empty()) return {};
-    interval_.read();
+    read_sums();
     metrics_->sync();
-    CheckpointWriter writer(options_.output_dir, step_, where_);
+    CheckpointWriter writer(options_.output_dir, state_.step, where_);
     task_.save(writer);
-    write_run_state(writer, {step_, interval_.loss_sum, interval_.correct_sum, interval_.items}, optimizer_);
+    write_run_state(writer, state_, optimizer_);
     return writer.finish(where_);
   }
 
@@ -165,8 +164,8 @@ class Run {
   optim::AdamW optimizer_;
   std::optional<data::Prefetcher> loader_;
   std::optional<MetricsLog> metrics_;
-  Interval interval_;
-  int64_t step_ = 0;
+  RunState state_;
+  std::vector<Tensor> losses_, correct_;  ///< of micro-batches, on the device until somebody reads them
   double progress_items_ = 0;
 };
 

@@ -10,7 +10,7 @@
 namespace cinta::train {
 
 struct RunOptions {
-  std::string output_dir;  ///< empty: nothing is written
+  std::string output_dir = {};  ///< empty: nothing is written
   int64_t max_steps = 1000;
   int64_t accumulation_steps = 1;  ///< micro-batches of one optimizer step
   optim::AdamWOptions optimizer = {};

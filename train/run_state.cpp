@@ -22,7 +22,8 @@ void write_run_state(CheckpointWriter& writer, const RunState& state, const opti
   const nlohmann::ordered_json json = {{"global_step", state.step},
                                        {"interval_loss_sum", state.loss_sum},
                                        {"interval_correct", state.correct_sum},
-                                       {"interval_items", state.items}};
+                                       {"interval_items", state.items},
+                                       {"evaluated_step", state.evaluated_step}};
   const std::string text = json.dump(2) + "\n";
   writer.add(state_file).write(text.data(), text.size());
 }
@@ -45,7 +46,8 @@ RunState read_run_state(const std::string& directory, optim::Optimizer& optimize
     return json[key];
   };
   return {number("global_step").get<int64_t>(), number("interval_loss_sum").get<double>(),
-          number("interval_correct").get<double>(), number("interval_items").get<int64_t>()};
+          number("interval_correct").get<double>(), number("interval_items").get<int64_t>(),
+          number("evaluated_step").get<int64_t>()};
 }
 
 void publish_model(const std::string& checkpoint, const std::string& directory, Where where) {

@@ -9,6 +9,7 @@ struct RunState {
   int64_t step = 0;
   double loss_sum = 0, correct_sum = 0;  ///< of the logging interval that was under way
   int64_t items = 0;
+  int64_t evaluated_step = -1;  ///< whose evaluation is the last in metrics.jsonl
 };
 
 /// Adds optimizer.safetensors and trainer_state.json to a checkpoint being written.

@@ -1,0 +1,85 @@
+// Two small trainings for tests: a perceptron on generated digits, a BERT with dropout on made-up sequences.
+#pragma once
+#include <filesystem>
+#include <map>
+
+#include "bert_helpers.h"
+#include "cinta/data/digits.h"
+#include "cinta/train/classify_task.h"
+#include "cinta/train/loop.h"
+#include "cinta/train/masked_task.h"
+#include "scratch.h"
+
+namespace cinta::testing {
+
+/// 160 rows to train on: ten batches of 16 are an epoch.
+inline data::Split small_digits() { return data::split(data::generate_digits(200, 4), 0.2, 4); }
+
+inline train::ClassifyTask small_classifier(data::Split split = small_digits()) {
+  return train::ClassifyTask(std::move(split), {24}, 16, 9);
+}
+
+/// 40 + 8 sequences of 12 tokens; most tokens follow from their neighbours.
+inline const train::MaskedCorpus& small_corpus() {
+  static const train::MaskedCorpus corpus = [] {
+    std::vector<std::string> tokens;
+    for (std::string_view special : data::Vocabulary::specials) tokens.emplace_back(special);
+    for (char letter = 'a'; letter <= 'z'; ++letter) tokens.emplace_back(1, letter);
+    const data::WordPiece tokenizer{data::Vocabulary(tokens)};
+    auto sequences = [](int64_t count, int64_t offset) {
+      data::Sequences out{.count = count, .length = 12, .ids = {}, .lengths = {}};
+      for (int64_t row = offset; row < offset + count; ++row) {
+        const int64_t used = row % 3 == 0 ? 12 : 5 + row % 7;
+        for (int64_t i = 0; i < out.length; ++i)
+          out.ids.push_back(static_cast<int32_t>(i == 0          ? 2
+                                                 : i == used - 1 ? 3
+                                                 : i < used      ? 5 + (row * 7 + i * (1 + row % 3)) % 26
+                                                                 : 0));
+        out.lengths.push_back(static_cast<int32_t>(used));
+      }
+      return out;
+    };
+    return train::MaskedCorpus{tokenizer, sequences(40, 0), sequences(8, 40)};
+  }();
+  return corpus;
+}
+
+inline train::MaskedTask small_masked(double dropout = 0.1) {
+  return train::MaskedTask(small_corpus(), small_config(dropout), 4, 9);
+}
+
+/// A step is three micro-batches; step 13 and step 30 are inside an epoch and inside a logging interval.
+inline train::RunOptions small_run(const std::string& directory) {
+  train::RunOptions options;
+  options.output_dir = directory;
+  options.max_steps = 30;
+  options.accumulation_steps = 3;
+  options.optimizer.rate = 5e-3;
+  options.schedule = {.kind = optim::ScheduleKind::linear, .warmup = 4};
+  options.logging_steps = 4;
+  options.eval_steps = 6;
+  options.quiet = true;
+  return options;
+}
+
+/// The metrics and the files of the last checkpoint, by name.
+inline std::map<std::string, std::string> left_behind(const std::string& directory, int64_t step = 30) {
+  std::map<std::string, std::string> out;
+  out["metrics.jsonl"] = read_bytes(directory + "/metrics.jsonl");
+  for (const auto& entry : std::filesystem::directory_iterator(directory + "/checkpoint-" + std::to_string(step)))
+    out[entry.path().filename()] = read_bytes(entry.path());
+  return out;
+}
+
+/// The names of the files that differ.
+inline std::vector<std::string> differing(const std::map<std::string, std::string>& left,
+                                          const std::map<std::string, std::string>& right) {
+  std::vector<std::string> out;
+  for (const auto& [name, bytes] : left)
+    if (!right.contains(name) || right.at(name) != bytes) out.push_back(name);
+  for (const auto& [name, bytes] : right)
+    if (!left.contains(name)) out.push_back(name);
+  return out;
+}
+
+}  // namespace cinta::testing

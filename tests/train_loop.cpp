@@ -1,0 +1,301 @@
+// The training loop: an interrupted run leaves the bytes of one that was not, whatever interrupted it; threads and
+// checkpointing change no bit; what cannot be is refused.
+#include "cinta/train/loop.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "cinta/train/checkpoint_directory.h"
+#include "crash.h"
+#include "data_helpers.h"
+#include "train_helpers.h"
+
+using namespace cinta;
+using namespace cinta::testing;
+using train::RunOptions;
+using train::RunResult;
+
+namespace {
+
+using Names = std::vector<std::string>;
+const train::MetricFields header{{"model", std::string("small")}};
+
+volatile std::sig_atomic_t stop = 0;
+
+/// Another task; the stop flag is raised when the micro-batch `at` is asked for.
+struct StoppingTask : train::Task {
+  StoppingTask(train::Task& task, int64_t forwards) : task(task), left(forwards) {}
+  models::Module& model() override { return task.model(); }
+  Random* random() override { return task.random(); }
+  const data::BatchSource& batches() const override { return task.batches(); }
+  int64_t samples_per_batch() const override { return task.samples_per_batch(); }
+  train::Forward forward(const data::Batch& batch) override {
+    if (--left == 0) stop = SIGTERM;
+    return task.forward(batch);
+  }
+  train::MetricFields evaluate() override { return task.evaluate(); }
+  void save(train::CheckpointWriter& writer) override { task.save(writer); }
+  void load(const std::string& directory) override { task.load(directory); }
+  int64_t progress_items(const data::Batch& batch) const override { return task.progress_items(batch); }
+  const char* progress_unit() const override { return task.progress_unit(); }
+  const char* accuracy_name() const override { return task.accuracy_name(); }
+  train::Task& task;
+  int64_t left;
+};
+
+/// 30 steps at once against 13, a stop, and 17 more from the files.
+template <class Make>
+void check_resume(Make make) {
+  const Scratch scratch;
+  auto whole = make();
+  const RunResult finished = train::run(whole, small_run(scratch / "whole"), header);
+  CHECK(finished.steps == 30);
+  CHECK(finished.stopped_by == 0);
+  CHECK(finished.checkpoint == scratch / "whole/checkpoint-30");
+  CHECK(!finished.evaluation.empty());
+
+  RunOptions options = small_run(scratch / "parts");
+  options.stop = &stop;
+  stop = 0;
+  {
+    auto part = make();
+    StoppingTask stopping(part, 3 * 13 - 1);  // in the middle of step 13, which is finished first
+    const RunResult result = train::run(stopping, options, header);
+    CHECK(result.steps == 13);
+    CHECK(result.stopped_by == SIGTERM);
+    CHECK(result.evaluation.empty());
+    CHECK(result.checkpoint == scratch / "parts/checkpoint-13");
+  }
+  stop = 0;
+  options.resume = true;
+  auto rest = make();
+  const RunResult result = train::run(rest, options, header);
+  CHECK(result.steps == 30);
+  CHECK(result.loss == finished.loss);
+  CHECK(result.evaluation == finished.evaluation);
+  const auto expected = left_behind(scratch / "whole"), found = left_behind(scratch / "parts");
+  CHECK(differing(expected, found) == Names{});
+  CHECK(expected.size() >= 5);  // metrics, weights, configuration, optimizer, state
+  CHECK(expected.at("model.safetensors") != left_behind(scratch / "parts", 13).at("model.safetensors"));
+}
+
+}  // namespace
+
+TEST_CASE("a perceptron stopped and resumed in the middle of an epoch leaves the bytes of an uninterrupted run",
+          "[train]") {
+  check_resume([] { return small_classifier(); });
+}
+
+TEST_CASE("a bert with dropout stopped and resumed in the middle of an epoch leaves the bytes of an uninterrupted run",
+          "[train]") {
+  check_resume([] { return small_masked(); });
+}
+
+TEST_CASE("a run killed at any file call goes on as if nothing had happened", "[train]") {
+  const ThreadScope one(1);  // a child of fork() has no thread team
+  const Scratch scratch;
+  auto options = [&](const char* name) {
+    RunOptions out = small_run(scratch / name);
+    out.max_steps = 6;
+    out.accumulation_steps = 1;
+    out.logging_steps = 2;
+    out.eval_steps = 3;
+    out.save_steps = 2;
+    return out;
+  };
+  const data::Split split = small_digits();
+  auto whole = small_classifier(split);
+  train::run(whole, options("whole"), header);
+  const auto expected = left_behind(scratch / "whole", 6);
+  int calls = 0, resumed = 0;
+  for (int status = 137; status == 137; ++calls) {
+    RunOptions killed = options("killed");
+    std::filesystem::remove_all(killed.output_dir);
+    status = killed_at(calls, [&] {
+      auto task = small_classifier(split);
+      train::run(task, killed, header);
+    });
+    REQUIRE((status == 137 || status == 0));
+    killed.resume = true;
+    auto task = small_classifier(split);
+    const RunResult result = train::run(task, killed, header);
+    INFO("killed at call " << calls);
+    CHECK(result.steps == 6);
+    CHECK(differing(expected, left_behind(killed.output_dir, 6)) == Names{});
+    resumed += std::filesystem::exists(killed.output_dir + "/checkpoint-2");
+  }
+  CHECK(calls > 40);
+  CHECK(resumed > 20);
+}
+
+TEST_CASE("a bert killed while it saves goes on as if nothing had happened", "[train]") {
+  const ThreadScope one(1);
+  const Scratch scratch;
+  auto options = [&](const char* name) {
+    RunOptions out = small_run(scratch / name);
+    out.max_steps = 9;
+    out.save_steps = 4;
+    return out;
+  };
+  auto whole = small_masked();
+  train::run(whole, options("whole"), header);
+  const auto expected = left_behind(scratch / "whole", 9);
+  for (int call = 20;; call += 7) {
+    RunOptions killed = options("killed");
+    std::filesystem::remove_all(killed.output_dir);
+    const int status = killed_at(call, [&] {
+      auto task = small_masked();
+      train::run(task, killed, header);
+    });
+    REQUIRE((status == 137 || status == 0));
+    if (status == 0) {
+      CHECK(call > 40);
+      break;
+    }
+    killed.resume = true;
+    auto task = small_masked();
+    train::run(task, killed, header);
+    INFO("killed at call " << call);
+    CHECK(differing(expected, left_behind(killed.output_dir, 9)) == Names{});
+  }
+}
+
+TEST_CASE("a finished run that is resumed stays as it is", "[train]") {
+  const Scratch scratch;
+  RunOptions options = small_run(scratch / "run");
+  auto first = small_classifier();
+  const RunResult finished = train::run(first, options, header);
+  const auto before = left_behind(options.output_dir);
+  options.resume = true;
+  for (int i = 0; i < 2; ++i) {
+    auto again = small_classifier();
+    const RunResult result = train::run(again, options, header);
+    CHECK(result.steps == 30);
+    CHECK(result.evaluation == finished.evaluation);
+    CHECK(differing(before, left_behind(options.output_dir)) == Names{});
+  }
+}
+
+TEST_CASE("a run in the place of another needs to be told so", "[train]") {
+  const Scratch scratch;
+  RunOptions options = small_run(scratch / "run");
+  options.max_steps = 8;
+  options.save_steps = 4;
+  auto first = small_classifier();
+  train::run(first, options, header);
+  const auto before = left_behind(options.output_dir, 8);
+
+  auto second = small_classifier();
+  const std::string error = error_of<ValueError>([&] { train::run(second, options, header); });
+  CHECK(error.find(options.output_dir + " already holds a run; --resume goes on with it, --overwrite starts anew") !=
+        std::string::npos);
+  CHECK(differing(before, left_behind(options.output_dir, 8)) == Names{});
+
+  options.overwrite = true;
+  options.max_steps = 5;
+  auto third = small_classifier();
+  CHECK(train::run(third, options, header).checkpoint == options.output_dir + "/checkpoint-5");
+  CHECK(!std::filesystem::exists(options.output_dir + "/checkpoint-8"));
+}
+
+TEST_CASE("resuming where nothing lies begins anew", "[train]") {
+  const Scratch scratch;
+  RunOptions options = small_run(scratch / "plain");
+  options.max_steps = 4;
+  auto plain = small_classifier();
+  train::run(plain, options, header);
+  options.output_dir = scratch / "resumed";
+  options.resume = true;
+  auto resumed = small_classifier();
+  train::run(resumed, options, header);
+  CHECK(differing(left_behind(scratch / "plain", 4), left_behind(scratch / "resumed", 4)) == Names{});
+}
+
+TEST_CASE("threads and checkpointing change no bit of a run", "[train]") {
+  const Scratch scratch;
+  auto wide = [] {
+    models::BertConfig config = small_config(0.1);
+    config.hidden_size = 64;
+    config.intermediate_size = 256;
+    return train::MaskedTask(small_corpus(), config, 16, 9);
+  };
+  auto run = [&](const char* name, int threads, const char* policy) {
+    const ThreadScope scope(threads);
+    RunOptions options = small_run(scratch / name);
+    options.max_steps = 5;
+    auto task = wide();
+    task.model().set_checkpoint_policy(autograd::parse_checkpoint_policy(policy));
+    train::run(task, options, header);
+    return left_behind(options.output_dir, 5);
+  };
+  const auto expected = run("plain", 1, "none");
+  CHECK(differing(expected, run("two", 2, "none")) == Names{});
+  CHECK(differing(expected, run("three", 3, "none")) == Names{});
+  CHECK(differing(expected, run("every", 1, "every:1")) == Names{});
+  CHECK(differing(expected, run("sqrt", 2, "sqrt")) == Names{});
+  CHECK(differing(expected, run("selective", 2, "selective:self_attention")) == Names{});
+}
+
+TEST_CASE("accumulated micro-batches are one batch", "[train]") {
+  auto loss = [](int64_t batch, int64_t accumulation) {
+    train::ClassifyTask task(small_digits(), {24}, batch, 9);
+    RunOptions options = small_run("");
+    options.max_steps = 12;
+    options.accumulation_steps = accumulation;
+    return train::run(task, options, header).loss;
+  };
+  CHECK(loss(8, 6) == Approx(loss(48, 1)).epsilon(1e-4));
+  CHECK(loss(8, 6) != Approx(loss(8, 1)).epsilon(1e-2));
+}
+
+TEST_CASE("a loss that is not a number stops the run and keeps the last checkpoint", "[train]") {
+  const Scratch scratch;
+  data::Split split = small_digits();
+  split.train.inputs[77 * 64 + 5] = NAN;
+  RunOptions options = small_run(scratch / "run");
+  options.save_steps = 1;
+  options.accumulation_steps = 1;
+  options.logging_steps = 30;
+  auto task = small_classifier(split);
+  const std::string error = error_of<ValueError>([&] { train::run(task, options, header); });
+  INFO(error);
+  CHECK(error.find("[train] the loss is") == 0);
+  CHECK(error.find("--detect_anomaly") != std::string::npos);
+  const train::CheckpointSearch search = train::newest_checkpoint(options.output_dir);
+  if (search.newest) {  // the bad row is in the first epoch; what was saved before it is whole
+    options.resume = true;
+    options.max_steps = search.newest->step;
+    auto again = small_classifier(split);
+    CHECK(train::run(again, options, header).steps == options.max_steps);
+  }
+  options = small_run("");
+  options.detect_anomaly = true;
+  auto watched = small_classifier(split);
+  const std::string op = error_of<ValueError>([&] { train::run(watched, options, header); });
+  CHECK(op.find("[linear] the output has ") == 0);
+  CHECK(op.find("in mlp.layers.0") != std::string::npos);
+}
+
+TEST_CASE("a run without a directory trains and writes nothing", "[train]") {
+  RunOptions options = small_run("");
+  options.max_steps = 100;
+  auto task = small_classifier();
+  const RunResult result = train::run(task, options, header);
+  CHECK(result.checkpoint.empty());
+  CHECK(result.loss < 0.5);
+  CHECK(train::number(result.evaluation, "eval_accuracy") > 0.8);
+}
+
+TEST_CASE("options that cannot be are refused before anything is written", "[train]") {
+  const Scratch scratch;
+  for (int i = 0; i < 4; ++i) {
+    RunOptions options = small_run(scratch / "run");
+    if (i == 0) options.max_steps = 0;
+    if (i == 1) options.accumulation_steps = 0;
+    if (i == 2) options.logging_steps = -1;
+    if (i == 3) options.schedule.warmup = 31;
+    auto task = small_classifier();
+    CHECK(error_of<ValueError>([&] { train::run(task, options, header); }) != "no error");
+    CHECK(!std::filesystem::exists(options.output_dir));
+  }
+}
