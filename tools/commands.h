@@ -14,6 +14,8 @@ extern volatile std::sig_atomic_t stop_signal;
 extern int exit_code;
 
 void add_train(CLI::App& app);
+/// Adds `characters` to the command `train`.
+void add_train_characters(CLI::App& train);
 void add_eval(CLI::App& app);
 void add_fill(CLI::App& app);
 

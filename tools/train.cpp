@@ -1,4 +1,4 @@
-// `cinta train mlp | bert`.
+// `cinta train mlp | bert`; train_characters.cpp adds the third.
 #include <cmath>
 #include <cstdio>
 #include <memory>
@@ -12,12 +12,6 @@
 
 namespace cinta::tools {
 namespace {
-
-double number(const train::MetricFields& fields, std::string_view name) {
-  for (const auto& [key, value] : fields)
-    if (key == name) return std::get<double>(value);
-  return std::nan("");
-}
 
 struct MlpOptions : TrainOptions {
   std::vector<int64_t> hidden{128, 64};
@@ -45,7 +39,7 @@ void train_mlp(const MlpOptions& options) {
     const train::RunResult result = train::run(task, run, options.header("mlp"));
     publish(result, run.output_dir, {});
     if (result.stopped_by) return;
-    const double accuracy = 100 * number(result.evaluation, "eval_accuracy");
+    const double accuracy = 100 * train::number(result.evaluation, "eval_accuracy");
     std::printf("seed %llu: %lld to train on, %lld to test; test accuracy %.2f %% after %lld steps in %.1f s\n",
                 static_cast<unsigned long long>(seed), static_cast<long long>(train_count),
                 static_cast<long long>(test_count), accuracy, static_cast<long long>(result.steps), result.seconds);
@@ -85,8 +79,8 @@ void train_bert(const BertOptions& options) {
   const train::RunResult result = train::run(task, options.resolve(steps_per_epoch), options.header("bert"));
   publish(result, options.run.output_dir, {{"unigram", baseline.loss}});
   if (result.stopped_by) return;
-  const double loss = number(result.evaluation, "eval_loss"),
-               accuracy = 100 * number(result.evaluation, "eval_masked_accuracy");
+  const double loss = train::number(result.evaluation, "eval_loss"),
+               accuracy = 100 * train::number(result.evaluation, "eval_masked_accuracy");
   std::printf("%lld steps in %.0f s, %.0f tokens/s\n", static_cast<long long>(result.steps), result.seconds,
               result.items_per_second);
   std::printf("held out            loss (nats)   masked accuracy\n");
@@ -135,6 +129,8 @@ void add_train(CLI::App& app) {
   bert_command->add_option("--vocab_size", bert->vocab_size)->capture_default_str();
   bert_command->add_option("--dropout", bert->dropout)->capture_default_str();
   bert_command->callback([bert] { train_bert(*bert); });
+
+  add_train_characters(*train);
 }
 
 }  // namespace cinta::tools
