@@ -19,15 +19,17 @@ struct Alias {
 
 }  // namespace
 
-void attach(const std::shared_ptr<Node>& node, Where where, std::span<const Tensor* const> inputs,
-            std::span<Tensor* const> outputs) {
+std::vector<std::shared_ptr<Slot>> slots_of(const std::vector<const Tensor*>& inputs) {
+  std::vector<std::shared_ptr<Slot>> slots;
+  for (const Tensor* input : inputs) slots.push_back(input->slot);
+  return slots;
+}
+
+void attach(const std::shared_ptr<Node>& node, Where where, std::span<Tensor* const> outputs) {
   node->where = where;
-  node->inputs.reserve(inputs.size());
-  for (const Tensor* input : inputs) node->inputs.push_back(input->slot);
-  node->outputs.resize(outputs.size(), nullptr);
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (!is_floating(outputs[i]->dtype())) continue;
-    auto slot = std::make_shared<Slot>();
+    auto slot = make_small<Slot>();
     slot->producer = node;
     slot->index = static_cast<int>(i);
     node->outputs[i] = slot.get();

@@ -17,6 +17,7 @@
 #include "cinta/autograd/mode.h"
 #include "cinta/autograd/saved.h"
 #include "cinta/autograd/sink.h"
+#include "cinta/core/small_blocks.h"
 
 namespace cinta::autograd {
 
@@ -37,9 +38,10 @@ const char* op_name(const Op& op) {
 inline std::vector<Tensor> as_list(Tensor tensor) { return {std::move(tensor)}; }
 inline std::vector<Tensor> as_list(std::vector<Tensor> tensors) { return tensors; }
 
-template <class Op>
-struct OpNode final : Node {
-  explicit OpNode(Op&& op) : op(std::move(op)) {}
+template <class Op, class Inputs, class Outputs>
+struct OpNode final : SeatedNode<Inputs, Outputs> {
+  OpNode(Op&& op, Inputs inputs, Outputs outputs)
+      : SeatedNode<Inputs, Outputs>(std::move(inputs), std::move(outputs)), op(std::move(op)) {}
   const char* name() const override { return op_name(op); }
   void backward(std::span<const Tensor> dys, Sinks sinks) override {
     if constexpr (requires(std::span<const Tensor> in) { op.composed(in); }) {
@@ -47,7 +49,7 @@ struct OpNode final : Node {
         return backward_composed(
             op.inputs(), [this](std::span<const Tensor> in) { return as_list(op.composed(in)); }, dys, sinks);
     } else if constexpr (!requires { Op::backward_uses_ops; }) {
-      if (mode().recording) no_second_gradient(name());
+      if (mode().recording) no_second_gradient(op_name(op));
     }
     if constexpr (requires { op.backward(dys, sinks); })
       op.backward(dys, sinks);
@@ -57,9 +59,19 @@ struct OpNode final : Node {
   Op op;
 };
 
-/// Gives the floating-point outputs their slots and ties `node` to its inputs.
-void attach(const std::shared_ptr<Node>& node, Where where, std::span<const Tensor* const> inputs,
-            std::span<Tensor* const> outputs);
+/// The slots of an op's inputs, and room for those of its outputs, in the container that the op's arguments came in.
+template <size_t count>
+std::array<std::shared_ptr<Slot>, count> slots_of(const std::array<const Tensor*, count>& inputs) {
+  std::array<std::shared_ptr<Slot>, count> slots;
+  for (size_t i = 0; i < count; ++i) slots[i] = inputs[i]->slot;
+  return slots;
+}
+std::vector<std::shared_ptr<Slot>> slots_of(const std::vector<const Tensor*>& inputs);
+inline std::array<Slot*, 1> room_for(const Tensor&) { return {}; }
+inline std::vector<Slot*> room_for(const std::vector<Tensor>& out) { return std::vector<Slot*>(out.size()); }
+
+/// Gives the floating-point outputs of `node` their slots.
+void attach(const std::shared_ptr<Node>& node, Where where, std::span<Tensor* const> outputs);
 /// Gives the outputs of an op in a re-run segment slots that lead nowhere.
 void attach_placeholders(std::span<Tensor* const> outputs);
 
@@ -73,8 +85,8 @@ inline std::span<const Tensor> output_span(const Tensor& out) { return {&out, 1}
 inline std::span<const Tensor> output_span(const std::vector<Tensor>& out) { return out; }
 
 /// Runs `op` on `in...` (tensors, or one vector of tensors); `inputs` lists the same tensors for the tape.
-template <class Op, class... Ins>
-auto apply_listed(Op op, Where where, std::span<const Tensor* const> inputs, const Ins&... in) {
+template <class Op, class Pointers, class... Ins>
+auto apply_listed(Op op, Where where, const Pointers& inputs, const Ins&... in) {
   using Out = decltype(op.forward(in...));
   Mode& now = mode();
   bool record = false;
@@ -105,8 +117,9 @@ auto apply_listed(Op op, Where where, std::span<const Tensor* const> inputs, con
       attach_placeholders(output_pointers(out));
       return out;
     }
-    auto node = std::make_shared<OpNode<Op>>(std::move(op));
-    attach(node, where, inputs, output_pointers(out));
+    using OpNode = OpNode<Op, decltype(slots_of(inputs)), decltype(room_for(out))>;
+    auto node = make_small<OpNode>(std::move(op), slots_of(inputs), room_for(out));
+    attach(node, where, output_pointers(out));
     Scoped saving(&Mode::saving, static_cast<const Node*>(node.get()));
     Keeper* keeper = now.keeper;
     if (keeper && keeper->retain(node->name(), output_span(out))) keeper = nullptr;

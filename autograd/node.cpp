@@ -10,7 +10,7 @@ std::atomic<uint64_t> next_number{1};
 
 Node::Node() : number(next_number.fetch_add(1, std::memory_order_relaxed)) {}
 
-Node::~Node() {
+void Node::drop_inputs() noexcept {
   // Whatever this node alone keeps alive is handed to the outermost destructor on this thread, which frees it in turn.
   thread_local std::vector<std::shared_ptr<Slot>>* doomed = nullptr;
   std::vector<std::shared_ptr<Slot>> mine;

@@ -38,7 +38,7 @@ struct Slot {
 /// One recorded op. Nodes are numbered in the order of recording, so a node's inputs always have smaller numbers.
 struct Node {
   Node();
-  virtual ~Node();
+  virtual ~Node() = default;
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
   virtual const char* name() const = 0;
@@ -46,11 +46,27 @@ struct Node {
   virtual void backward(std::span<const Tensor> dys, std::span<Sink> sinks) = 0;
 
   uint64_t number;
-  Where where;                                ///< the forward call
-  std::vector<std::shared_ptr<Slot>> inputs;  ///< null where an input needs no gradient
-  std::vector<Slot*> outputs;                 ///< null once the output's slot has died
-  uint64_t met_by = 0;                        ///< number of the walk that last met this node
-  bool needed = false;                        ///< in that walk: leads to something wanted
+  Where where;                              ///< the forward call
+  std::span<std::shared_ptr<Slot>> inputs;  ///< null where an input needs no gradient
+  std::span<Slot*> outputs;                 ///< null once the output's slot has died
+  uint64_t met_by = 0;                      ///< number of the walk that last met this node
+  bool needed = false;                      ///< in that walk: leads to something wanted
+
+ protected:
+  /// Drops the inputs. Chains of any length are torn down in a loop.
+  void drop_inputs() noexcept;
+};
+
+/// A node with room for its seats in itself: containers of shared_ptr<Slot> and of Slot*.
+template <class Inputs, class Outputs>
+struct SeatedNode : Node {
+  SeatedNode(Inputs in, Outputs out) : input_seats(std::move(in)), output_seats(std::move(out)) {
+    inputs = input_seats;
+    outputs = output_seats;
+  }
+  ~SeatedNode() override { drop_inputs(); }
+  Inputs input_seats;
+  Outputs output_seats;
 };
 
 /// True iff the tape follows this tensor.

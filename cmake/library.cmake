@@ -16,6 +16,7 @@ file(GLOB backend_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/backends/*.cpp
 add_library(cinta SHARED ${library_sources} ${backend_sources})
 add_library(cinta::cinta ALIAS cinta)
 target_compile_features(cinta PUBLIC cxx_std_20)
+target_compile_options(cinta PRIVATE -ftls-model=initial-exec)  # the tape reads thread-local state at every op
 target_include_directories(cinta PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
                                         $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 set_target_properties(cinta PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})

@@ -9,18 +9,19 @@ thread_local Context* current = nullptr;
 thread_local Category category = Category::activations;
 }  // namespace
 
-Context::Context() = default;
+Context::~Context() {
+  for (auto& kind : entries_)
+    for (auto& entry : kind) delete entry.load();
+}
 
-Context::PerDevice& Context::entry(Device device) {
-  std::lock_guard lock(mutex_);
-  auto& list = entries_[device.backend];
-  if (list.size() <= device.index) list.resize(device.index + 1);
-  auto& slot = list[device.index];
-  if (!slot) {
-    runtime_of(device);  // names the device when it is not built
-    slot = std::make_unique<PerDevice>(PerDevice{device, std::make_shared<Pool>(device), Stream{device}});
-  }
-  return *slot;
+Context::PerDevice& Context::make_entry(Device device) {
+  require<DeviceError>(device.index < max_indices, "context", Where(), "at most ", max_indices,
+                       " devices of a kind, given ", device);
+  runtime_of(device);  // names the device when it is not built
+  std::lock_guard lock(making_);
+  auto& entry = entries_[device.backend][device.index];
+  if (!entry.load()) entry = new PerDevice{device, std::make_shared<Pool>(device), Stream{device}};
+  return *entry.load();
 }
 
 const std::shared_ptr<Pool>& Context::pool(Device device) { return entry(device).pool; }

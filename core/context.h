@@ -2,9 +2,9 @@
 // and what new memory is for. Ranks may be threads of one process; each thread works in one context.
 #pragma once
 #include <array>
+#include <atomic>
 #include <memory>
 #include <mutex>
-#include <vector>
 
 #include "cinta/core/allocator.h"
 #include "cinta/core/runtime.h"
@@ -19,7 +19,8 @@ struct Status {
 
 class Context {
  public:
-  Context();
+  Context() = default;
+  ~Context();
   /// The pool of a device, made at first use.
   const std::shared_ptr<Pool>& pool(Device device);
   Stream stream(Device device) const;
@@ -39,9 +40,14 @@ class Context {
       if (status) pool->release(status, sizeof(Status), Category::workspace);
     }
   };
-  PerDevice& entry(Device device);
-  std::mutex mutex_;
-  std::array<std::vector<std::unique_ptr<PerDevice>>, max_backends> entries_;
+  PerDevice& entry(Device device) {
+    PerDevice* known = entries_[device.backend][device.index % max_indices].load(std::memory_order_acquire);
+    return known && device.index < max_indices ? *known : make_entry(device);
+  }
+  PerDevice& make_entry(Device device);
+  static constexpr int max_indices = 16;  ///< devices of one kind
+  std::mutex making_;
+  std::array<std::array<std::atomic<PerDevice*>, max_indices>, max_backends> entries_{};
 };
 
 /// The context of this thread: the process's own unless a ContextScope is alive.

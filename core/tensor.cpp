@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "cinta/core/context.h"
+#include "cinta/core/small_blocks.h"
 
 namespace cinta {
 
@@ -25,7 +26,7 @@ Tensor empty(const Shape& shape, Dtype dtype, Device device, Where where) {
   for (int64_t size : shape)  // a size of 0 hides no overflow: strides are products too
     fits = fits && size >= 0 && !__builtin_mul_overflow(bytes, std::max<int64_t>(size, 1), &bytes);
   require<ShapeError>(fits, "empty", where, "sizes are not negative and their product fits 63 bits: ", shape);
-  return {std::make_shared<Storage>(shape.numel() * size_of(dtype), device), shape, contiguous_strides(shape), 0,
+  return {make_small<Storage>(shape.numel() * size_of(dtype), device), shape, contiguous_strides(shape), 0,
           dtype};
 }
 

@@ -13,10 +13,13 @@ Layout::Layout(std::initializer_list<View> views) {
   int used = 0;
   for (int dim = 0; dim < first.rank(); ++dim) {
     count *= first.shape[dim];
-    if (first.shape[dim] != 1) order[static_cast<size_t>(used++)] = dim;
+    if (first.shape[dim] == 1) continue;
+    const auto end = order.begin() + used++;
+    *end = dim;
+    std::rotate(std::upper_bound(order.begin(), end, dim,
+                                 [&](int a, int b) { return std::abs(first.strides[a]) > std::abs(first.strides[b]); }),
+                end, end + 1);
   }
-  std::stable_sort(order.begin(), order.begin() + used,
-                   [&](int a, int b) { return std::abs(first.strides[a]) > std::abs(first.strides[b]); });
   for (int i = 0; i < used; ++i) {
     const int dim = order[static_cast<size_t>(i)];
     const int64_t size = first.shape[dim];
