@@ -55,8 +55,10 @@ void export_tensors(Workload& workload, const Json& description, const std::stri
         Json{{"sgd_rate", sgd_rate}, {"adamw_rate", adamw_rate}, {"adamw_decay", adamw_decay}}.dump()}});
 }
 
-void serve(Stepper& stepper) {
-  std::cout << Json{{"ready", true}, {"machine", machine()}}.dump() << std::endl;
+void serve(Stepper& stepper, int64_t resident_before) {
+  Json about = machine();
+  about["resident_bytes_before"] = resident_before;
+  std::cout << Json{{"ready", true}, {"machine", about}}.dump() << std::endl;
   for (std::string line; std::getline(std::cin, line);) {
     Json out = stepper.run(std::stoll(line));
     out["peak_resident_bytes"] = peak_resident_bytes();
@@ -93,6 +95,7 @@ void main_program(Options options) {
   Json description;
   const int64_t thread_count = options.get("threads", int64_t{threads()});
   set_threads(static_cast<int>(thread_count));
+  const int64_t resident_before = peak_resident_bytes();
   const std::unique_ptr<Workload> workload = make_workload(options, description);
   const std::string optimizer_name = options.get("optimizer", std::string("adamw"));
   const std::string export_path = options.get("export", std::string()), json = options.get("json", std::string());
@@ -102,7 +105,7 @@ void main_program(Options options) {
   if (!export_path.empty()) return export_tensors(*workload, description, export_path);
   const std::unique_ptr<optim::Optimizer> optimizer = make_optimizer(optimizer_name, *workload);
   Stepper stepper(*workload, *optimizer);
-  if (serving) return serve(stepper);
+  if (serving) return serve(stepper, resident_before);
   report(stepper, {{"workload", description}, {"optimizer", optimizer_name}}, warm_up, steps, json);
   if (!profiling) return;
   OpTimes times;

@@ -91,13 +91,15 @@ class Mlp:
 
 
 class Stepper:
+    """Copies what it keeps: a tensor of the file would hold the whole file in memory."""
+
     def __init__(self, path, optimizer):
         with safetensors.safe_open(path, "pt") as file:
             self.workload = json.loads(file.metadata()["workload"])
             numbers = json.loads(file.metadata()["hyper_parameters"])
             tensors = {name: file.get_tensor(name) for name in file.keys()}
         weights = {name[6:]: tensors[name] for name in tensors if name.startswith("model.")}
-        part = lambda i: {name.split(".", 2)[2]: tensors[name] for name in tensors if name.startswith(f"batch.{i}.")}
+        part = lambda i: {name.split(".", 2)[2]: tensors[name].clone() for name in tensors if name.startswith(f"batch.{i}.")}
         self.batches = [part(i) for i in range(self.workload["batches"])]
         self.model = Bert(weights, self.workload) if "layers" in self.workload else Mlp(weights)
         if isinstance(self.model, Bert):
