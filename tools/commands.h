@@ -10,6 +10,8 @@ namespace cinta::tools {
 
 /// The signal that asked the program to stop, or 0.
 extern volatile std::sig_atomic_t stop_signal;
+/// From now on the first SIGINT or SIGTERM sets stop_signal; a second one ends the program at once.
+void stop_on_signals();
 /// What main() returns after a clean stop on a signal: 128 + its number.
 extern int exit_code;
 

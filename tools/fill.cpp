@@ -14,15 +14,20 @@
 #include "cinta/ops/softmax.h"
 #include "cinta/train/masked_task.h"
 #include "tools/commands.h"
+#include "tools/train_options.h"
 
 namespace cinta::tools {
 namespace {
 
-models::BertForMaskedLM& load(std::unique_ptr<models::BertForMaskedLM>& model, const std::string& directory) {
+std::unique_ptr<models::BertForMaskedLM> load(const std::string& directory, const data::WordPiece& tokenizer) {
   const std::string path = directory + "/config.json";
-  model = std::make_unique<models::BertForMaskedLM>(models::BertConfig::from_json(data::read_file(path), path));
-  models::load_weights(*model, directory + "/model.safetensors");
-  return *model;
+  const models::BertConfig config = models::BertConfig::from_json(data::read_file(path), path);
+  // Some files pad the model's table beyond the vocabulary; the other way round nothing fits.
+  require<FileError>(tokenizer.vocabulary().size() <= config.vocab_size, "load", Where(), directory, "/vocab.txt has ",
+                     tokenizer.vocabulary().size(), " tokens, ", path, " says vocab_size ", config.vocab_size);
+  auto model = std::make_unique<models::BertForMaskedLM>(config);
+  models::load_weights(*model, directory + "/model.safetensors", {}, Where());
+  return model;
 }
 
 }  // namespace
@@ -36,7 +41,7 @@ void print_filled(models::BertForMaskedLM& model, const data::WordPiece& tokeniz
   std::vector<int64_t> ids(encoding.ids.begin(), encoding.ids.end()), places;
   for (int64_t i = 0; i < length; ++i)
     if (ids[static_cast<size_t>(i)] == mask) places.push_back(i);
-  require(!places.empty(), "fill", Where(), "the text has a [MASK]: '", text, "'");
+  require(!places.empty(), "fill", Where(), "the text needs a [MASK], given '", text, "'");
   require(length <= model.config().max_position_embeddings, "fill", Where(), "at most ",
           model.config().max_position_embeddings, " tokens, given ", length, ": '", text, "'");
   const bool training = model.training();
@@ -45,10 +50,11 @@ void print_filled(models::BertForMaskedLM& model, const data::WordPiece& tokeniz
       model({.ids = from_values(ids, {1, length})}, from_values(places, {static_cast<int64_t>(places.size())}));
   model.train(training);
   const std::vector<float> probabilities = to_vector<float>(softmax(logits));
-  const size_t vocabulary = static_cast<size_t>(logits.size(1));
+  const size_t width = static_cast<size_t>(logits.size(1)),
+               vocabulary = static_cast<size_t>(tokenizer.vocabulary().size());
   std::printf("%s\n", text.c_str());
   for (size_t place = 0; place < places.size(); ++place) {
-    const float* row = probabilities.data() + place * vocabulary;
+    const float* row = probabilities.data() + place * width;
     std::vector<int32_t> order(vocabulary);
     std::iota(order.begin(), order.end(), 0);
     const auto best = std::min<int64_t>(count, static_cast<int64_t>(vocabulary));
@@ -71,11 +77,10 @@ void add_fill(CLI::App& app) {
   command->add_option("text", options->text, "e.g. \"std::[MASK]<int> v;\"")->required();
   command->add_option("--model", options->model, "directory with model.safetensors, config.json, vocab.txt")
       ->capture_default_str();
-  command->add_option("--top", options->top, "guesses to show")->capture_default_str()->check(CLI::PositiveNumber);
+  command->add_option("--top", options->top, "guesses to show")->capture_default_str()->check(at_least(1));
   command->callback([options] {
-    std::unique_ptr<models::BertForMaskedLM> model;
     const data::WordPiece tokenizer = data::load_wordpiece(options->model);
-    print_filled(load(model, options->model), tokenizer, options->text, options->top);
+    print_filled(*load(options->model, tokenizer), tokenizer, options->text, options->top);
   });
 }
 
@@ -90,7 +95,7 @@ void add_eval(CLI::App& app) {
   command->add_option("--data", options->data, "a text file or a folder")->required();
   command->add_option("--model", options->model, "directory with model.safetensors, config.json, vocab.txt")
       ->capture_default_str();
-  command->add_option("--batch_size", options->batch_size)->capture_default_str()->check(CLI::PositiveNumber);
+  command->add_option("--batch_size", options->batch_size)->capture_default_str()->check(at_least(1));
   command->add_option("--seed", options->seed, "of the masks")->capture_default_str();
   command->callback([options] {
     const std::string path = options->model + "/config.json";

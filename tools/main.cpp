@@ -15,12 +15,18 @@ namespace {
 extern "C" void on_signal(int number) { stop_signal = number; }
 }  // namespace
 
+void stop_on_signals() {
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  for (int number : {SIGINT, SIGTERM}) sigaction(number, &action, nullptr);
+}
+
 }  // namespace cinta::tools
 
 int main(int argc, char** argv) {
   using namespace cinta;
-  std::signal(SIGINT, tools::on_signal);
-  std::signal(SIGTERM, tools::on_signal);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error to report
   CLI::App app{"Cinta trains small deep-learning models."};
   app.require_subcommand(1);
   tools::add_train(app);
@@ -30,7 +36,9 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
     return tools::exit_code;
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help
+    std::fprintf(stderr, "cinta: %s; --help shows what there is\n", error.what());
+    return 2;
   } catch (const InputError& error) {
     std::fprintf(stderr, "cinta: %s\n", error.what());
     return 2;

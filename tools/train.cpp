@@ -24,6 +24,8 @@ data::Examples read_examples(const std::string& path) {
 }
 
 void train_mlp(const MlpOptions& options) {
+  require(options.gradient_checkpointing == "none", "train", Where(), "an MLP has no layers to checkpoint, given ",
+          "--gradient_checkpointing ", options.gradient_checkpointing);
   const data::Examples examples = read_examples(options.data);
   double sum = 0, squares = 0;
   for (int64_t i = 0; i < options.seeds; ++i) {
@@ -90,7 +92,8 @@ void train_bert(const BertOptions& options) {
   std::printf("  better by         %8.3f nats\n", baseline.loss - loss);
   for (const char* line : {"#include <[MASK]>", "std::[MASK]<int> v;", "return *[MASK];", "template<typename _[MASK]>",
                            "for (int i = 0; i < n; ++[MASK])"})
-    print_filled(task.model(), corpus.tokenizer, line, 3);
+    if (static_cast<int64_t>(corpus.tokenizer.encode_framed(line).ids.size()) <= options.length)
+      print_filled(task.model(), corpus.tokenizer, line, 3);
   if (!options.run.output_dir.empty())
     std::printf("weights, vocabulary, metrics and loss curve: %s\n", options.run.output_dir.c_str());
 }
@@ -111,7 +114,7 @@ void add_train(CLI::App& app) {
   mlp_command->add_option("--hidden", mlp->hidden, "widths of the hidden layers")->capture_default_str();
   mlp_command->add_option("--seeds", mlp->seeds, "runs with consecutive seeds")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   mlp_command->callback([mlp, mlp_command] {
     if (mlp_command->count("--max_steps")) mlp->epochs = 0;
     train_mlp(*mlp);

@@ -1,6 +1,7 @@
 // Shared options, and what every training leaves behind.
 #include "tools/train_options.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -9,6 +10,15 @@
 #include "tools/commands.h"
 
 namespace cinta::tools {
+
+CLI::Validator at_least(int64_t least) {
+  const auto fault = [least](const std::string& text) {
+    double number = 0;
+    const bool small = CLI::detail::lexical_cast(text, number) && !(number >= static_cast<double>(least));
+    return small ? join("at least ", least, ", given ", text) : std::string();
+  };
+  return {fault, "", ""};
+}
 
 void TrainOptions::add_to(CLI::App& command) {
   optim::AdamWOptions& adam = run.optimizer;
@@ -23,7 +33,8 @@ void TrainOptions::add_to(CLI::App& command) {
   command.add_option("--learning_rate", adam.rate, "peak rate of AdamW")->capture_default_str();
   command.add_option("--lr_scheduler_type", schedule, "constant, linear, cosine, polynomial, inverse_sqrt")
       ->capture_default_str();
-  command.add_option("--warmup_steps", run.schedule.warmup, "steps of linear warm-up")->capture_default_str();
+  warmup = command.add_option("--warmup_steps", run.schedule.warmup, "steps of linear warm-up; a short run has fewer")
+               ->capture_default_str();
   command.add_option("--weight_decay", adam.weight_decay, "decoupled; not for biases and norms")->capture_default_str();
   command.add_option("--adam_beta1", adam.beta1)->capture_default_str();
   command.add_option("--adam_beta2", adam.beta2)->capture_default_str();
@@ -34,9 +45,9 @@ void TrainOptions::add_to(CLI::App& command) {
   command.add_option("--logging_steps", run.logging_steps)->capture_default_str();
   command.add_option("--eval_steps", run.eval_steps, "0: at the end only")->capture_default_str();
   command.add_option("--save_steps", run.save_steps, "0: at the end and when stopped")->capture_default_str();
-  command.add_option("--seed", seed, "every random number follows from it")->capture_default_str();
+  command.add_option("--seed", seed, "every random number follows from it")->capture_default_str()->check(at_least(0));
   command.add_option("--device", device)->capture_default_str();
-  command.add_option("--threads", threads, "0: all cores")->capture_default_str();
+  command.add_option("--threads", threads, "0: all cores")->capture_default_str()->check(CLI::Range(0, 1024));
   command.add_flag("--resume", run.resume, "go on from the newest whole checkpoint");
   command.add_flag("--overwrite", run.overwrite, "start anew where a run already lies");
   command.add_flag("--detect_anomaly", run.detect_anomaly, "find the op that makes the first NaN");
@@ -46,9 +57,13 @@ void TrainOptions::add_to(CLI::App& command) {
 train::RunOptions TrainOptions::resolve(int64_t steps_per_epoch) const {
   if (threads > 0) set_threads(threads);
   train::RunOptions out = run;
-  out.schedule.kind = optim::parse_schedule(schedule);
-  if (epochs > 0) out.max_steps = static_cast<int64_t>(std::ceil(epochs * static_cast<double>(steps_per_epoch)));
+  out.schedule.kind = optim::parse_schedule(schedule, Where());
+  const double epoch_steps = std::ceil(epochs * static_cast<double>(steps_per_epoch));
+  require(epoch_steps >= 0 && epoch_steps < 1e15, "train", Where(), "--num_train_epochs is 0 or more, given ", epochs);
+  if (epochs > 0) out.max_steps = static_cast<int64_t>(epoch_steps);
+  if (warmup->count() == 0) out.schedule.warmup = std::min(out.schedule.warmup, out.max_steps / 10);
   out.stop = &stop_signal;
+  stop_on_signals();
   return out;
 }
 

@@ -8,6 +8,9 @@
 
 namespace cinta::tools {
 
+/// A check of an option's number.
+CLI::Validator at_least(int64_t least);
+
 struct TrainOptions {
   std::string data;
   train::RunOptions run;
@@ -18,6 +21,7 @@ struct TrainOptions {
   double epochs = 0;
   uint64_t seed = 0;
   int threads = 0;
+  CLI::Option* warmup = nullptr;  ///< to see whether it was given
 
   /// Adds the options to a command; the members' values are the defaults.
   void add_to(CLI::App& command);

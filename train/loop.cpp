@@ -30,6 +30,8 @@ class Run {
     optim::check(options_.schedule, where);
     require(options_.max_steps > 0 && options_.accumulation_steps > 0 && options_.logging_steps > 0, "train", where,
             "max_steps, gradient_accumulation_steps and logging_steps are positive");
+    require(options_.eval_steps >= 0 && options_.save_steps >= 0 && options_.max_grad_norm >= 0, "train", where,
+            "eval_steps, save_steps and max_grad_norm are not negative");
     if (!options_.output_dir.empty()) open_directory(header);
     loader_.emplace(task.batches(), state_.step * options_.accumulation_steps);
   }
