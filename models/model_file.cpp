@@ -56,6 +56,14 @@ bool is_derived(const std::string& name) {
 
 Shape shape_of(const data::SafetensorsEntry& entry) { return Shape(std::span<const int64_t>(entry.shape)); }
 
+/// All faults in one line, or the first of many and how many more there are.
+std::string listed(const std::vector<std::string>& faults) {
+  constexpr size_t most = 12;
+  std::string out;
+  for (size_t i = 0; i < std::min(faults.size(), most); ++i) out += (i ? "; " : "") + faults[i];
+  return faults.size() > most ? join(out, "; and ", faults.size() - most, " more") : out;
+}
+
 }  // namespace
 
 std::vector<data::TensorBytes> file_tensors(const std::vector<NamedTensor>& tensors, std::vector<Tensor>& hold) {
@@ -89,23 +97,27 @@ LoadReport load_weights(Module& module, const std::string& path, const std::vect
 
   LoadReport report;
   std::vector<std::pair<Tensor, const data::SafetensorsEntry*>> plan;
+  std::vector<std::string> faults;
   for (const NamedTensor& named : module.named_tensors()) {
     const data::SafetensorsEntry* entry = find(entries, named.name, path, where);
     if (!entry) {
       const bool optional = std::ranges::any_of(
           optional_prefixes, [&](const std::string& prefix) { return named.name.starts_with(prefix); });
-      require<FileError>(optional, "load", where, path, ": the model's tensor ", named.name, " ", named.tensor,
-                         " is not in the file");
-      report.missing.push_back(named.name);
+      if (optional)
+        report.missing.push_back(named.name);
+      else
+        faults.push_back(join("the model's tensor ", named.name, " ", named.tensor, " is not in the file"));
       continue;
     }
-    require<FileError>(shape_of(*entry) == named.tensor.shape(), "load", where, path, ": ", named.name, " has shape ",
-                       shape_of(*entry), " in the file, ", named.tensor.shape(), " in the model");
-    require<FileError>(is_floating(entry->dtype), "load", where, path, ": ", named.name, " is ", entry->dtype,
-                       ", not floating-point");
+    if (shape_of(*entry) != named.tensor.shape())
+      faults.push_back(
+          join(named.name, " has shape ", shape_of(*entry), " in the file, ", named.tensor.shape(), " in the model"));
+    else if (!is_floating(entry->dtype))
+      faults.push_back(join(named.name, " is ", entry->dtype, ", not floating-point"));
     plan.emplace_back(named.tensor, entry);
     report.loaded.push_back(named.name);
   }
+  require<FileError>(faults.empty(), "load", where, path, ": ", listed(faults));
   for (const auto& [name, entry] : entries)
     if (!is_derived(name) && std::ranges::none_of(plan, [&](const auto& item) { return item.second == entry; }))
       report.unused.push_back(name);

@@ -158,6 +158,13 @@ TEST_CASE("a file that does not fit changes nothing and says what is wrong", "[b
     tensors["cls.predictions.transform.LayerNorm.weight"] = zeros({20}, Dtype::i64);
     wanted.insert(wanted.end(), {"cls.predictions.transform.LayerNorm.weight", "i64"});
   }
+  SECTION("several at once, all of them named") {
+    tensors["cls.predictions.bias"] = zeros({62});
+    tensors["bert.encoder.layer.0.output.LayerNorm.bias"] = zeros({21});
+    tensors.erase("bert.encoder.layer.1.attention.self.value.bias");
+    wanted.insert(wanted.end(), {"cls.predictions.bias", "bert.encoder.layer.0.output.LayerNorm.bias",
+                                 "bert.encoder.layer.1.attention.self.value.bias"});
+  }
   SECTION("one tensor less") {
     tensors.erase("bert.encoder.layer.1.attention.self.value.bias");
     wanted.push_back("bert.encoder.layer.1.attention.self.value.bias");
@@ -187,7 +194,7 @@ TEST_CASE("a configuration goes through its file unchanged", "[bert]") {
   CHECK(read.num_labels == 3);
   BertConfig other = config;
   other.hidden_size = 24;
-  CHECK(difference(config, other) == "hidden_size: 20 in the file, 24 here\n");
+  CHECK(difference(config, other) == "hidden_size: 20 in the file, 24 here");
 }
 
 TEST_CASE("a configuration that cannot be is refused by key", "[bert]") {

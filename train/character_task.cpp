@@ -82,6 +82,7 @@ void CharacterTask::save(CheckpointWriter& writer) {
 void CharacterTask::load(const std::string& directory) {
   require<FileError>(data::read_file(directory + "/characters.txt") == corpus_.characters.bytes(), "load", Where(),
                      directory, "/characters.txt holds other characters than the text");
+  models::require_same(directory + "/config.json", model_->config(), Where());
   models::load_weights(*model_, directory + "/model.safetensors");
 }
 

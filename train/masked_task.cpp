@@ -2,7 +2,6 @@
 #include "cinta/train/masked_task.h"
 
 #include "cinta/autograd/mode.h"
-#include "cinta/data/file.h"
 #include "cinta/data/wordpiece_files.h"
 #include "cinta/data/wordpiece_trainer.h"
 #include "cinta/models/model_file.h"
@@ -82,10 +81,13 @@ void MaskedTask::save(CheckpointWriter& writer) {
 }
 
 void MaskedTask::load(const std::string& directory) {
-  const std::string path = directory + "/config.json";
-  const std::string differences =
-      models::difference(models::BertConfig::from_json(data::read_file(path), path), bert_->config());
-  require<FileError>(differences.empty(), "load", Where(), path, " describes another model:\n", differences);
+  models::require_same(directory + "/config.json", bert_->config(), Where());
+  const data::Vocabulary vocabulary = data::Vocabulary::load(directory + "/vocab.txt", Where());
+  for (int64_t id = 0; id < vocabulary.size(); ++id) {
+    const std::string &there = vocabulary.token(id), &here = corpus_.tokenizer.vocabulary().token(id);
+    require<FileError>(there == here, "load", Where(), directory, "/vocab.txt: line ", id + 1, ": found \"", there,
+                       "\", but the text gives the vocabulary \"", here, "\" there");
+  }
   models::load_weights(*bert_, directory + "/model.safetensors");
 }
 

@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cinta/data/file.h"
+
 namespace cinta::models {
 namespace {
 
@@ -131,8 +133,15 @@ std::string difference(const BertConfig& file, const BertConfig& here) {
   each_key(here, [&](const char* key, const auto& value) { right[key] = value; });
   std::string out;
   for (const auto& [key, value] : left.items())
-    if (value != right[key]) out += join(key, ": ", value.dump(), " in the file, ", right[key].dump(), " here\n");
+    if (value != right[key])
+      out += join(out.empty() ? "" : "; ", key, ": ", value.dump(), " in the file, ", right[key].dump(), " here");
   return out;
+}
+
+void require_same(const std::string& path, const BertConfig& here, Where where) {
+  const std::string text = data::read_file(path, data::maximum_file_bytes, where);
+  const std::string differences = difference(BertConfig::from_json(text, path, where), here);
+  require<FileError>(differences.empty(), "config", where, path, " describes another model: ", differences);
 }
 
 }  // namespace cinta::models
