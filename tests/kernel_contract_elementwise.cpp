@@ -1,22 +1,12 @@
 // Contracts of the elementwise rows.
 #include <catch2/catch.hpp>
 
-#include "cinta/backends/kernels/elementwise.h"
-#include "contract/contract.h"
+#include "contract/unary.h"
 
 using namespace cinta;
 using namespace cinta::contract;
 
 namespace {
-
-/// What a unary row is tried on: numbers from [low, high), the scalars, and the floor of its tolerance.
-struct UnaryTrial {
-  kernels::UnaryRow* row;
-  double low, high;
-  kernels::Scalars scalars = {};
-  double floor = 0;
-  bool specials = true;  ///< special values too: off where the formula itself makes NaN of an infinity
-};
 
 // Each floor is the size of what cancels: near 0 (tanh, softplus far left) or far to the left (the two gelus), the sum
 // of two numbers of about that size is what the formula says.
@@ -44,47 +34,8 @@ const UnaryTrial unary_trials[] = {
     {&kernels::elu, -8, 3, {1.5}, 1.5},
 };
 
-void try_unary(const UnaryTrial& unary, const Shape& shape, Dtype dtype, Layout in, Layout out, const Values& x) {
-  Trial trial(unary.row->forward, join(dtype, shape, " layouts ", int(in), " ", int(out)));
-  trial.accuracy.floor = unary.floor;
-  const Handle source = trial.input(shape, dtype, x, in), result = trial.output(shape, dtype, out);
-  trial.run([&](const Call& c) { unary.row->forward(c.device, c(result), c(source), unary.scalars); });
-}
-
-void try_unary_backward(const UnaryTrial& unary, const Shape& shape, Dtype dtype, Layout in, Layout out) {
-  Values saved = uniform(shape, unary.low, unary.high);
-  if (unary.row->reads == kernels::Reads::output) {
-    View view{saved.data(), shape, contiguous_strides(shape), Dtype::f64, true};
-    unary.row->forward(reference, view, view, unary.scalars);
-  }
-  Trial trial(unary.row->backward, join(dtype, shape, " layouts ", int(in), " ", int(out)));
-  trial.accuracy.floor = unary.floor;
-  const Handle read = trial.input(shape, dtype, saved, in);
-  const Handle dy = trial.input(shape, dtype, uniform(shape, -2, 2, 5), Layout::dense);
-  const Handle dx = trial.output(shape, dtype, out);
-  trial.run([&](const Call& c) { unary.row->backward(c.device, c(dx), c(dy), c(read), unary.scalars); });
-}
-
-const Shape shapes[] = {{}, {0}, {1}, {3}, {7}, {17}, {63}, {257}, {1000}, {3, 0, 5}, {5, 7}, {2, 3, 17}, {4, 1, 33}};
-
 void unary_contracts() {
-  for (const UnaryTrial& unary : unary_trials)
-    for (Dtype dtype : trained_types) {
-      for (const Shape& shape : shapes) {
-        try_unary(unary, shape, dtype, Layout::dense, Layout::dense, uniform(shape, unary.low, unary.high));
-        try_unary_backward(unary, shape, dtype, Layout::shifted, Layout::dense);
-      }
-      for (Layout layout : any_layout) {
-        try_unary(unary, {3, 35}, dtype, layout, Layout::dense, uniform(105, unary.low, unary.high));
-        try_unary(unary, {3, 35}, dtype, Layout::dense, layout, uniform(105, unary.low, unary.high));
-        try_unary_backward(unary, {3, 35}, dtype, layout, layout);
-      }
-      for (Layout layout : {Layout::repeated_rows, Layout::repeated_last}) {
-        try_unary(unary, {3, 35}, dtype, layout, Layout::dense, uniform(105, unary.low, unary.high));
-        try_unary_backward(unary, {3, 35}, dtype, layout, Layout::padded);
-      }
-      if (unary.specials) try_unary(unary, {57}, dtype, Layout::dense, Layout::dense, special(57));
-    }
+  for (const UnaryTrial& unary : unary_trials) try_everywhere(unary);
 }
 
 std::vector<const KernelRow*> unary_rows() {
@@ -114,7 +65,7 @@ void try_binary_everywhere(kernels::Binary& row, Dtype in, Dtype out, bool whole
   const auto numbers = [&](const Shape& shape, uint64_t seed) {
     return whole_numbers ? whole(shape.numel(), -3, 4, seed) : uniform(shape, -3, 3, seed);
   };
-  for (const Shape& shape : shapes)
+  for (const Shape& shape : elementwise_shapes)
     try_binary(row, shape, in, out, numbers(shape, 1), numbers(shape, 2), Layout::dense, Layout::dense, Layout::dense);
   const Shape shape{2, 3, 35};
   for (Layout left : any_layout)

@@ -1,27 +1,12 @@
 // Elementwise rows, one element at a time in double.
-#include "cinta/backends/kernels/elementwise.h"
+#include "cinta/backends/reference/elementwise.h"
 
 #include <numbers>
-
-#include "cinta/backends/reference/element.h"
 
 namespace cinta::oracle {
 namespace {
 
 using kernels::Scalars;
-
-/// A unary row from its formula f(x, scalars) and its slope, which is given what the row's backward reads: x or y.
-template <class F, class Slope>
-struct ReferenceUnary {
-  ReferenceUnary(kernels::UnaryRow& row, F, Slope) {
-    row.forward.install(reference, [](View y, View x, Scalars s) {
-      for (const Index& i : Indices(y.shape)) at(y, i) = F{}(at(x, i), s);
-    });
-    row.backward.install(reference, [](View dx, View dy, View x_or_y, Scalars s) {
-      for (const Index& i : Indices(dx.shape)) at(dx, i) = at(dy, i) * Slope{}(at(x_or_y, i), s);
-    });
-  }
-};
 
 // The normal distribution, and the argument of tanh in gelu's approximation with its slope.
 double normal_cumulative(double x) { return std::erfc(-x / std::numbers::sqrt2) / 2; }
