@@ -12,6 +12,9 @@ target_include_directories(cinta_tests PRIVATE ${PROJECT_SOURCE_DIR})
 target_compile_definitions(cinta_tests PRIVATE CINTA_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                                                CINTA_BINARY_DIR="${PROJECT_BINARY_DIR}")
 target_compile_options(cinta_tests PRIVATE -O1)  # for a short build
+add_dependencies(cinta_tests cinta_command)  # tests/command.cpp runs it
+# This one has a cell of the CPU backend, whose loops are compiled with the flag.
+set_source_files_properties(${PROJECT_SOURCE_DIR}/tests/recipe_op.cpp PROPERTIES COMPILE_OPTIONS -fopenmp-simd)
 
 # Backends from outside, loaded at run time: each file of tests/plugins/ becomes lib/<name>.so in the build tree.
 file(GLOB plugin_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/plugins/*.cpp)

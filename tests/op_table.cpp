@@ -113,13 +113,15 @@ std::vector<OpCase> all_op_cases() {
 void check_ops(Where where) {
   const auto table = tables().find(where.file_name());
   REQUIRE(table != tables().end());
-  for (const OpCase& row : table->second) {
-    INFO(row.name << " " << row.variant);
-    check_cpu(row);
-    check_meta(row);
-    check_composed(row);
-    check_gradients(row);
-  }
+  for (const OpCase& row : table->second) check_op(row);
+}
+
+void check_op(const OpCase& row) {
+  INFO(row.name << " " << row.variant);
+  check_cpu(row);
+  check_meta(row);
+  check_composed(row);
+  check_gradients(row);
 }
 
 }  // namespace cinta::testing

@@ -74,6 +74,8 @@ struct OpTable {
   explicit OpTable(const std::vector<OpCase>& rows, Where where = Where::current());
 };
 void check_ops(Where where = Where::current());
+/// The same for one row that stands in no table: an op that the library does not have.
+void check_op(const OpCase& row);
 /// Every registered row.
 std::vector<OpCase> all_op_cases();
 
