@@ -11,7 +11,9 @@
 #include "cinta/ops/dropout.h"
 #include "cinta/ops/elementwise.h"
 #include "cinta/ops/matmul.h"
+#include "cinta/ops/reduce.h"
 #include "cinta/ops/rows.h"
+#include "cinta/ops/shape.h"
 #include "cinta/ops/softmax.h"
 
 namespace cinta {
@@ -41,43 +43,50 @@ struct Core {
   bool causal;
   float scale;
   Draw draw;
-  Saved lengths, o, lse;
-  Tensor given_lengths, out_lse;  // between forward and save
+  Saved lengths, offsets, o, lse;
+  Tensor given_lengths, given_offsets, out_lse;  // between forward and save
 
-  kernels::Attention row(const char* op, const Tensor& length, const Tensor& q) const {
-    return {scale, causal, length.view(), draw.again(op).row(rows_per_sample(q))};
+  kernels::Attention row(const char* op, const Tensor& length, const Tensor& offset, const Tensor& q) const {
+    return {scale, causal, length.view(), offset.view(), draw.again(op).row(rows_per_sample(q))};
+  }
+  kernels::Attention saved_row(const char* op, const Tensor& q) {
+    return row(op, lengths ? lengths.get() : Tensor(), offsets ? offsets.get() : Tensor(), q);
   }
   void run(const char* op, const Tensor& out, const Tensor& q, const Tensor& k, const Tensor& v) {
     out_lse = empty({q.size(0), q.size(1), q.size(2)}, statistics_type(q.dtype()), q.device());
-    kernels::attention(q.device(), out, out_lse, q, k, v, row(op, given_lengths, q));
+    kernels::attention(q.device(), out, out_lse, q, k, v, row(op, given_lengths, given_offsets, q));
   }
   void keep(const Tensor& out) {
     o.keep(out);
     lse.keep(std::exchange(out_lse, {}));
     lengths.keep(std::exchange(given_lengths, {}));
+    offsets.keep(std::exchange(given_offsets, {}));
   }
-  Tensor saved_lengths() { return lengths ? lengths.get() : Tensor(); }
 
   /// The same with ops, the matrix of probabilities written out.
   Tensor composed(const char* op, const Tensor& q, const Tensor& k, const Tensor& v) {
     const int64_t queries = q.size(2), keys = k.size(2);
     const Device device = q.device();
-    const Tensor length = saved_lengths(), key = positions(keys, {1, 1, 1, keys}, device),
-                 query = positions(queries, {1, 1, queries, 1}, device);
-    const Tensor never = full({}, -INFINITY, q.dtype(), device);
+    const Tensor key = positions(keys, {1, 1, 1, keys}, device), query = positions(queries, {1, 1, queries, 1}, device);
+    const Tensor never = full({}, -INFINITY, q.dtype(), device), zero = full({}, 0, q.dtype(), device);
     Tensor scores = matmul(q, transpose(k, 2, 3)) * scale;
     if (causal) scores = cinta::where(less_equal(key, query), scores, never);
-    Tensor exists;
-    if (length) {
-      const Tensor end = reshape(length, {length.size(0), 1, 1, 1});
-      // The scores of a query that does not exist stay as they are, so that no row is all -inf; its output is cut
-      // below.
+    Tensor exists, hidden;
+    if (lengths) {
+      const Tensor end = reshape(lengths.get(), {q.size(0), 1, 1, 1});
       exists = less(query, end);
-      const Tensor absent_key = greater_equal(key, end), zero = full({}, 0, q.dtype(), device);
-      scores = cinta::where(absent_key, cinta::where(exists, never, zero), scores);
+      hidden = greater_equal(key, end);
+    } else if (offsets) {
+      const Tensor begin = reshape(offsets.get(), {offsets.get().numel(), 1, 1, 1, 1}),
+                   end = slice(begin, 0, begin.size(0) - 1, begin.size(0));
+      const auto begun = [&](const Tensor& at) { return sum(cast(greater_equal(at, begin), q.dtype()), {0}); };
+      exists = less(query, reshape(end, {1, 1, 1, 1}));
+      hidden = not_equal(begun(key), begun(query));
     }
+    // The scores of a query that does not exist stay finite, so that no row is all -inf; its output is cut below.
+    if (exists) scores = cinta::where(hidden, cinta::where(exists, never, zero), scores);
     Tensor out = matmul(dropout(softmax(scores), draw.again(op)), v);
-    if (length) out = cinta::where(exists, out, full({}, 0, q.dtype(), device));
+    if (exists) out = cinta::where(exists, out, zero);
     return out;
   }
 };
@@ -101,9 +110,8 @@ struct Attention : Core {
     Tensor dq = empty_heads(query.shape(), query.dtype(), query.device()),
            dk = empty_heads(key.shape(), key.dtype(), key.device()),
            dv = empty_heads(key.shape(), key.dtype(), key.device());
-    const Tensor length = saved_lengths();
     kernels::attention_backward(query.device(), dq, dk, dv, with_dense_rows(dy), query, key, value, o.get(), lse.get(),
-                                row(name, length, q.get()));
+                                saved_row(name, q.get()));
     if (sinks[0].wanted()) sinks[0].put(std::move(dq));
     if (sinks[1].wanted()) sinks[1].put(std::move(dk));
     if (sinks[2].wanted()) sinks[2].put(std::move(dv));
@@ -136,10 +144,10 @@ struct SelfAttention : Core {
     qkv.keep(in);
   }
   void backward(const Tensor& dy, Sinks sinks) {
-    const Tensor x = with_dense_last(qkv.get()), dout = with_dense_last(dy), length = saved_lengths();
+    const Tensor x = with_dense_last(qkv.get()), dout = with_dense_last(dy);
     Tensor dx = empty_like(x);
     kernels::attention_backward(x.device(), of(dx, 3, 0), of(dx, 3, 1), of(dx, 3, 2), of(dout, 1, 0), of(x, 3, 0),
-                                of(x, 3, 1), of(x, 3, 2), of(o.get(), 1, 0), lse.get(), row(name, length, of(x, 3, 0)));
+                                of(x, 3, 1), of(x, 3, 2), of(o.get(), 1, 0), lse.get(), saved_row(name, of(x, 3, 0)));
     sinks[0].put(std::move(dx));
   }
   std::vector<Tensor> inputs() { return {qkv.get()}; }
@@ -160,12 +168,19 @@ Op with_options(const char* op, const AttentionOptions& options, const Tensor& x
     require<ShapeError>(options.lengths.shape() == Shape{x.size(0)}, op, where, "lengths[B], one a sample of ", x,
                         ", given ", options.lengths);
   }
+  if (options.offsets) {
+    check_index(op, "offsets", options.offsets, Dtype::i32, x, where);
+    require(!options.lengths, op, where, "lengths or offsets, not both");
+    require<ShapeError>(options.offsets.rank() == 1 && options.offsets.numel() > 0 && x.size(0) == 1, op, where,
+                        "offsets[N+1] of N sequences in one sample, given ", options.offsets, " for ", x);
+  }
   check_dropout(op, options.dropout, x, where);
   Op out{};
   out.causal = options.causal;
   out.scale = static_cast<float>(options.scale > 0 ? options.scale : 1 / std::sqrt(static_cast<double>(size)));
   out.draw = Draw(options.dropout);
   out.given_lengths = dense(detach(options.lengths));
+  out.given_offsets = dense(detach(options.offsets));
   return out;
 }
 
@@ -180,6 +195,8 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
   require<ShapeError>(k.rank() == 4 && k.size(0) == q.size(0) && k.size(1) == q.size(1) && k.size(3) == q.size(3), op,
                       where, "k[B,H,T,D] for q[B,H,S,D]: q ", q, ", k ", k);
   require<ShapeError>(v.shape() == k.shape(), op, where, "k and v have one shape: ", k, " and ", v);
+  require<ShapeError>(!options.offsets || k.size(2) == q.size(2), op, where, "offsets cut q and k alike: q ", q, ", k ",
+                      k);
   return autograd::apply(with_options<Attention>(op, options, q, q.size(3), where), where, q, k, v);
 }
 

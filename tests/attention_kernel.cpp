@@ -60,7 +60,7 @@ Results run(const Inputs& in, const kernels::Attention& options, Device device =
   return out;
 }
 
-kernels::Attention options(int64_t size) { return {1 / std::sqrt(static_cast<float>(size)), false, {}, {}}; }
+kernels::Attention options(int64_t size) { return {1 / std::sqrt(static_cast<float>(size)), false, {}, {}, {}}; }
 
 /// Elements [first, first + count) of the first dimension.
 Tensor slice(const Tensor& x, int64_t first, int64_t count) {

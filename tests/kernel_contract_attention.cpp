@@ -14,13 +14,14 @@ namespace {
 struct Heads {
   int64_t samples, heads, queries, keys, size;
   bool causal = false, ragged = false;  ///< ragged: every sample has a length of its own, the first one 0
+  bool packed = false;                  ///< one sample of four sequences, the second one empty, and a tail
   float p = 0;
   Layout layout = Layout::dense;
 };
 
 std::string label(const Heads& h, Dtype dtype) {
   return join(dtype, Shape{h.samples, h.heads, h.queries, h.keys, h.size}, h.causal ? " causal" : "",
-              h.ragged ? " ragged" : "", " p ", h.p, " layout ", int(h.layout));
+              h.ragged ? " ragged" : "", h.packed ? " packed" : "", " p ", h.p, " layout ", int(h.layout));
 }
 
 Shape query_shape(const Heads& h) { return {h.samples, h.heads, h.queries, h.size}; }
@@ -36,16 +37,20 @@ struct Operands {
     Values ends;
     for (int64_t b = 0; b < h.samples; ++b) ends.push_back(static_cast<double>(b * longest / h.samples));
     if (h.ragged) lengths = trial.input({h.samples}, Dtype::i32, ends);
+    const auto at = [&](int64_t numerator, int64_t denominator) {
+      return static_cast<double>(h.keys * numerator / denominator);
+    };
+    if (h.packed) offsets = trial.input({5}, Dtype::i32, {0, at(1, 5), at(1, 5), at(2, 3), at(7, 8)});
     // The probabilities may be stored in the type of q on their way to the product with v.
     trial.accuracy.computed_in = dtype;
     trial.accuracy.length = std::max(h.keys, h.size);
   }
   kernels::Attention options(const Call& c) const {
-    return {1 / std::sqrt(static_cast<float>(heads.size)), heads.causal, c(lengths), dropout(c)};
+    return {1 / std::sqrt(static_cast<float>(heads.size)), heads.causal, c(lengths), c(offsets), dropout(c)};
   }
   Heads heads;
   DropoutSite dropout;
-  Handle q, k, v, lengths;
+  Handle q, k, v, lengths, offsets;
 };
 
 void try_attention(const Heads& h, Dtype dtype) {
@@ -100,7 +105,19 @@ void attention_contract() {
           h.ragged = ragged, h.causal = causal && h.queries == h.keys, h.p = p;
           if (!causal || h.causal) all.push_back(h);
         }
-  for (Layout layout : {Layout::shifted, Layout::padded}) all.push_back({2, 3, 9, 9, 16, false, true, 0.2f, layout});
+  for (Layout layout : {Layout::shifted, Layout::padded})
+    all.push_back({2, 3, 9, 9, 16, false, true, false, 0.2f, layout});
+  for (int64_t length : {1, 7, 30, 163})
+    for (bool causal : {false, true})
+      for (float p : {0.0f, 0.3f})
+        all.push_back({.samples = 1,
+                       .heads = 2,
+                       .queries = length,
+                       .keys = length,
+                       .size = 9,
+                       .causal = causal,
+                       .packed = true,
+                       .p = p});
   for (const Heads& h : all)
     for (Dtype dtype : trained_types) {
       try_attention(h, dtype);

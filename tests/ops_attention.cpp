@@ -34,6 +34,20 @@ Tensor by_hand(const Tensor& q, const Tensor& k, const Tensor& v, const Attentio
   const double scale = options.scale > 0 ? options.scale : 1 / std::sqrt(q.size(3));
   Tensor scores = matmul(q, transpose(k, 2, 3)) * static_cast<float>(scale);  // as rounded as the fused op has it
   if (options.causal) scores = cinta::where(greater(key, query), low, scores);
+  if (options.offsets) {
+    // Sequence by sequence: the score of a pair of two sequences is low, and what lies beyond the last is cut.
+    const auto bounds = to_vector<int64_t>(options.offsets);
+    std::vector<uint8_t> own(static_cast<size_t>(queries * keys), 0), real(static_cast<size_t>(queries), 0);
+    for (size_t n = 0; n + 1 < bounds.size(); ++n)
+      for (int64_t i = bounds[n]; i < bounds[n + 1]; ++i) {
+        real[static_cast<size_t>(i)] = 1;
+        for (int64_t j = bounds[n]; j < bounds[n + 1]; ++j) own[static_cast<size_t>(i * keys + j)] = 1;
+      }
+    const Tensor one = full({}, 1, Dtype::u8, q.device());
+    scores = cinta::where(equal(from_values(own, {queries, keys}, q.device()), one), scores, low);
+    const Tensor out = matmul(dropout(softmax(scores), options.dropout), v);
+    return cinta::where(equal(from_values(real, {queries, 1}, q.device()), one), out, zero);
+  }
   const Tensor end = options.lengths ? reshape(options.lengths, {q.size(0), 1, 1, 1}) : Tensor();
   if (end) scores = cinta::where(less(key, end), scores, low);
   const Tensor out = matmul(dropout(softmax(scores), options.dropout), v);
@@ -42,7 +56,8 @@ Tensor by_hand(const Tensor& q, const Tensor& k, const Tensor& v, const Attentio
 
 OpCase separate(const char* variant, bool causal, bool padded, bool drop, double scale = 0) {
   auto options = [=](In x) {
-    return AttentionOptions{causal, padded ? x[3] : Tensor(), drop ? DropoutSite{x[4], 9, 0.3} : DropoutSite{}, scale};
+    return AttentionOptions{
+        causal, padded ? x[3] : Tensor(), {}, drop ? DropoutSite{x[4], 9, 0.3} : DropoutSite{}, scale};
   };
   return OpCase(
              "attention", {q, k, k, lengths, state}, [=](In x) { return attention(x[0], x[1], x[2], options(x)); },
@@ -52,7 +67,7 @@ OpCase separate(const char* variant, bool causal, bool padded, bool drop, double
 
 OpCase together(const char* variant, bool causal, bool padded, bool drop) {
   auto options = [=](In x) {
-    return AttentionOptions{causal, padded ? x[1] : Tensor(), drop ? DropoutSite{x[2], 9, 0.3} : DropoutSite{}};
+    return AttentionOptions{causal, padded ? x[1] : Tensor(), {}, drop ? DropoutSite{x[2], 9, 0.3} : DropoutSite{}};
   };
   return OpCase(
              "self_attention", {joint, lengths, state}, [=](In x) { return self_attention(x[0], 2, options(x)); },
@@ -67,6 +82,21 @@ OpCase together(const char* variant, bool causal, bool padded, bool drop) {
       });
 }
 
+/// One sample of four sequences, the second one empty, and a tail that belongs to none.
+const Input laid_out = real({1, 2, 9, 3}), joint_laid_out = real({1, 9, 18});
+Tensor bounds(In x) { return from_values<int32_t>({0, 3, 3, 4, 8}, {5}, x[0].device()); }
+
+OpCase packed(const char* variant, bool causal, bool drop) {
+  auto options = [=](In x) {
+    return AttentionOptions{
+        .causal = causal, .offsets = bounds(x), .dropout = drop ? DropoutSite{x[3], 9, 0.3} : DropoutSite{}};
+  };
+  return OpCase(
+             "attention", {laid_out, laid_out, laid_out, state},
+             [=](In x) { return attention(x[0], x[1], x[2], options(x)); }, variant)
+      .composed([=](In x) { return by_hand(x[0], x[1], x[2], options(x)); });
+}
+
 const OpTable table({
     separate("", false, false, false),
     separate("scaled", false, false, false, 0.8),
@@ -78,8 +108,27 @@ const OpTable table({
     together("", false, false, false),
     together("causal", true, false, false),
     together("lengths, dropout", false, true, true),
+    packed("offsets", false, false),
+    packed("causal, offsets, dropout", true, true),
+    {"self_attention",
+     {joint_laid_out},
+     [](In x) { return self_attention(x[0], 2, {.offsets = bounds(x)}); },
+     "offsets"},
 });
 
 }  // namespace
 
 TEST_CASE("attention", "[ops]") { check_ops(); }
+
+TEST_CASE("sequences laid end to end have the bits of each alone", "[ops]") {
+  const std::vector<int32_t> bounds{0, 130, 131, 200};
+  std::vector<float> values;
+  for (int i = 0; i < 203 * 3 * 48; ++i) values.push_back(static_cast<float>(std::sin(0.37 * i)));
+  const Tensor qkv = from_values(values, {1, 203, 144});
+  const Tensor whole = self_attention(qkv, 3, {.causal = true, .offsets = from_values(bounds, {4})});
+  for (size_t n = 0; n + 1 < bounds.size(); ++n) {
+    const Tensor alone = self_attention(slice(qkv, 1, bounds[n], bounds[n + 1]), 3, {.causal = true});
+    CHECK(to_vector<float>(slice(whole, 1, bounds[n], bounds[n + 1])) == to_vector<float>(alone));
+  }
+  for (float value : to_vector<float>(slice(whole, 1, 200, 203))) CHECK(value == 0);
+}

@@ -334,6 +334,17 @@ void attentions() {
   bad<DtypeError>("[attention] lengths is i32, given i64[2]@cpu", {q, q, q, i({2})}, separate);
   bad<ShapeError>("[attention] lengths[B], one a sample of f32[2,3,4,5]@cpu, given i32[3]@cpu",
                   {q, q, q, full({3}, 1, Dtype::i32)}, separate);
+  auto packed = [](In x) { attention(x[0], x[1], x[1], {.offsets = x[2]}); };
+  const Tensor bounds = full({3}, 1, Dtype::i32), one = f({1, 3, 4, 5});
+  bad<DtypeError>("[attention] offsets is i32, given i64[2]@cpu", {one, one, i({2})}, packed);
+  bad<ShapeError>("[attention] offsets[N+1] of N sequences in one sample, given i32[3]@cpu for f32[2,3,4,5]@cpu",
+                  {q, q, bounds}, packed);
+  bad<ShapeError>("[attention] offsets[N+1] of N sequences in one sample, given i32[0]@cpu for f32[1,3,4,5]@cpu",
+                  {one, one, full({0}, 1, Dtype::i32)}, packed);
+  bad<ShapeError>("[attention] offsets cut q and k alike: q f32[1,3,4,5]@cpu, k f32[1,3,6,5]@cpu",
+                  {one, f({1, 3, 6, 5}), bounds}, packed);
+  bad<ValueError>("[attention] lengths or offsets, not both", {one, bounds},
+                  [](In x) { attention(x[0], x[0], x[0], {.lengths = full({1}, 2, Dtype::i32), .offsets = x[1]}); });
   bad<ValueError>("[attention] scale is not negative, given -1", {q},
                   [](In x) { attention(x[0], x[0], x[0], {.scale = -1}); });
   bad<ValueError>("[attention] the dropout's p lies in [0, 1), given 1", {q}, [](In x) {

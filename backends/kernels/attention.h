@@ -9,6 +9,9 @@ struct Attention {
   float scale = 1;      ///< of the scores, usually 1/sqrt(head size)
   bool causal = false;  ///< query i sees keys 0..i
   View lengths;         ///< i32[B]: keys and queries at or beyond a sample's length do not exist; absent: all do
+  View offsets;         ///< i32[N+1] from 0, rising: of N sequences laid end to end in one sample (B = 1, S = T),
+                        ///< sequence n is offsets[n] .. offsets[n+1]; keys of another one, and what lies beyond the
+                        ///< last, do not exist. Absent: a sample is one sequence. Not together with lengths
   Dropout dropout;      ///< on the probabilities; row of the mask = (sample * heads + head) * queries + query
 };
 

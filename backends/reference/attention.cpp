@@ -21,9 +21,8 @@ Matrix zeros(const View& like) {
 struct Head {
   Matrix q, k, v;
   Attention options;
-  int64_t number;   ///< sample * heads + head
-  int64_t queries;  ///< that exist
-  int64_t keys;     ///< that exist
+  int64_t number;  ///< sample * heads + head
+  int64_t end;     ///< of the sample: positions from here on do not exist
 
   Head(const View& q_all, const View& k_all, const View& v_all, const Attention& attention, const Index& i)
       : q(rows(part(q_all, i))),
@@ -31,18 +30,30 @@ struct Head {
         v(rows(part(v_all, i))),
         options(attention),
         number(i[0] * q_all.size(1) + i[1]),
-        queries(q_all.size(2)),
-        keys(k_all.size(2)) {
-    if (!options.lengths) return;
-    queries = std::min(queries, at(options.lengths, i[0]).integer());
-    keys = std::min(keys, at(options.lengths, i[0]).integer());
+        end(std::max(q_all.size(2), k_all.size(2))) {
+    if (options.lengths) end = at(options.lengths, i[0]).integer();
+    if (options.offsets) end = at(options.offsets, options.offsets.numel() - 1).integer();
   }
 
-  int64_t seen_by(int64_t query) const { return options.causal ? std::min(keys, query + 1) : keys; }
-  /// The scores of the keys that a query sees.
-  std::vector<double> scores(int64_t query) const {
-    std::vector<double> out(static_cast<size_t>(seen_by(query)));
-    for (size_t t = 0; t < out.size(); ++t) out[t] = options.scale * inner_product(q[query], k[t]);
+  /// How many sequences begin at or before a position.
+  int64_t sequence(int64_t position) const {
+    int64_t begun = 0;
+    if (options.offsets)
+      for (int64_t n = 0; n < options.offsets.numel(); ++n) begun += at(options.offsets, n).integer() <= position;
+    return begun;
+  }
+  /// The keys that a query sees.
+  std::vector<int64_t> seen_by(int64_t query) const {
+    std::vector<int64_t> out;
+    for (int64_t key = 0; key < static_cast<int64_t>(k.size()); ++key)
+      if (query < end && key < end && sequence(query) == sequence(key) && (!options.causal || key <= query))
+        out.push_back(key);
+    return out;
+  }
+  /// Their scores.
+  std::vector<double> scores(int64_t query, const std::vector<int64_t>& keys) const {
+    std::vector<double> out;
+    for (int64_t key : keys) out.push_back(options.scale * inner_product(q[query], k[key]));
     return out;
   }
   /// What dropout multiplies a probability by.
@@ -67,14 +78,12 @@ void attend(View o, View lse, View q, View k, View v, Attention options) {
     const View out = part(o, i), out_lse = part(lse, i);
     for (int64_t s = 0; s < out.size(0); ++s) {
       std::vector<double> sum(static_cast<size_t>(out.size(1)), 0);
-      double row_lse = 0;
-      if (s < head.queries && head.seen_by(s) > 0) {
-        const std::vector<double> scores = head.scores(s);
-        row_lse = logsumexp(scores);
-        for (size_t t = 0; t < scores.size(); ++t) {
-          const double share = std::exp(scores[t] - row_lse) * head.kept(s, static_cast<int64_t>(t));
-          for (size_t d = 0; d < sum.size(); ++d) sum[d] += share * head.v[t][d];
-        }
+      const std::vector<int64_t> keys = head.seen_by(s);
+      const std::vector<double> scores = head.scores(s, keys);
+      const double row_lse = keys.empty() ? 0 : logsumexp(scores);
+      for (size_t j = 0; j < keys.size(); ++j) {
+        const double share = std::exp(scores[j] - row_lse) * head.kept(s, keys[j]);
+        for (size_t d = 0; d < sum.size(); ++d) sum[d] += share * head.v[keys[j]][d];
       }
       blend(part(out, {s}), sum, 0);
       at(out_lse, s) = row_lse;
@@ -91,20 +100,22 @@ void attend_gradients(View dq, View dk, View dv, View grad_o, View q, View k, Vi
     const Matrix out_gradient = rows(part(grad_o, i));
     const View row_lse = part(lse, i);
     Matrix q_sums = zeros(part(dq, i)), k_sums = zeros(part(dk, i)), v_sums = zeros(part(dv, i));
-    for (int64_t s = 0; s < head.queries; ++s) {
-      std::vector<double> p = head.scores(s), dp(p), kept(p);
-      for (size_t t = 0; t < p.size(); ++t) {
-        p[t] = std::exp(p[t] - at(row_lse, s));
-        kept[t] = head.kept(s, static_cast<int64_t>(t));
-        dp[t] = kept[t] * inner_product(out_gradient[s], head.v[t]);
+    for (int64_t s = 0; s < q.size(2); ++s) {
+      const std::vector<int64_t> keys = head.seen_by(s);
+      std::vector<double> p = head.scores(s, keys), dp(p), kept(p);
+      for (size_t j = 0; j < keys.size(); ++j) {
+        p[j] = std::exp(p[j] - at(row_lse, s));
+        kept[j] = head.kept(s, keys[j]);
+        dp[j] = kept[j] * inner_product(out_gradient[s], head.v[keys[j]]);
       }
       const double along = inner_product(dp, p);
-      for (size_t t = 0; t < p.size(); ++t) {
-        const double ds = options.scale * p[t] * (dp[t] - along);
+      for (size_t j = 0; j < keys.size(); ++j) {
+        const int64_t t = keys[j];
+        const double ds = options.scale * p[j] * (dp[j] - along);
         for (size_t d = 0; d < head.q[s].size(); ++d) {
           q_sums[s][d] += ds * head.k[t][d];
           k_sums[t][d] += ds * head.q[s][d];
-          v_sums[t][d] += p[t] * kept[t] * out_gradient[s][d];
+          v_sums[t][d] += p[j] * kept[j] * out_gradient[s][d];
         }
       }
     }

@@ -1,4 +1,4 @@
-// Attention forward: for every head of every sample, blocks of queries whose scores stay in the second-level cache.
+// Attention forward: for every head of every sequence, blocks of queries whose scores stay in the second-level cache.
 #include "cinta/backends/cpu/simd/attention.h"
 
 #include "cinta/backends/cpu/check.h"
@@ -25,10 +25,10 @@ float softmax_row(float* scores, int64_t seen, int64_t width, const float* facto
 void attend(const View& o, const View& lse, const View& q, const View& k, const View& v, const Attention& options,
             const DropoutSite& site, int64_t number) {
   const Head h(q, k, options, number);
-  const int64_t size = q.size(3), all_queries = q.size(2), all_keys = k.size(2), wide = round_up(size, panel_columns);
-  const Matrix query = head_of(q, h.sample, h.head), key = head_of(k, h.sample, h.head),
-               value = head_of(v, h.sample, h.head), out = head_of(o, h.sample, h.head);
-  float* row_lse = lse.as<float>() + number * all_queries;
+  const int64_t size = q.size(3), all_queries = h.all_queries, all_keys = h.all_keys,
+                wide = round_up(size, panel_columns);
+  const Matrix query = h.of(q), key = h.of(k), value = h.of(v), out = h.of(o);
+  float* row_lse = lse.as<float>() + h.first_row;
   const bool drops = options.dropout.p > 0;
 
   const int64_t keys_size = PackedRight::size(size, all_keys), values_size = PackedRight::size(all_keys, size);
@@ -50,9 +50,9 @@ void attend(const View& o, const View& lse, const View& q, const View& k, const 
       const int64_t width = h.seen_by(first + exist - 1);
       multiply_block(query, first, exist, keys, 0, width, size, left, scores_into(scores, h.stride, options.scale));
       for (int64_t i = 0; i < exist; ++i) {
-        const int64_t row = number * all_queries + first + i, seen = h.seen_by(first + i);
-        if (drops) dropout_factors(factors, site, static_cast<uint64_t>((site.first_row + row) * all_keys), seen);
-        row_lse[first + i] = softmax_row(scores + i * h.stride, seen, width, drops ? factors : nullptr, scales[i]);
+        if (drops) h.draw(factors, site, first + i);
+        row_lse[first + i] =
+            softmax_row(scores + i * h.stride, h.seen_by(first + i), width, drops ? factors : nullptr, scales[i]);
       }
       const Matrix probabilities{scores, h.stride, 1, Dtype::f32};
       multiply_block(probabilities, 0, exist, values, 0, size, width, left, scores_into(result, wide, 1));
@@ -66,7 +66,7 @@ void attend(const View& o, const View& lse, const View& q, const View& k, const 
 void attention(View o, View lse, View q, View k, View v, Attention options) {
   for (const View& view : {o, lse, q, k, v}) require_narrow(view);
   const DropoutSite site(options.dropout);
-  parallel_for(q.size(0) * q.size(1), 1,
+  parallel_for(q.size(0) * q.size(1) * sequences_of(options), 1,
                [&](int64_t number, int64_t) { attend(o, lse, q, k, v, options, site, number); });
 }
 

@@ -1,4 +1,4 @@
-// One head of one sample as attention's kernels see it: what exists, how queries are cut into blocks, the mask.
+// One head of one sequence as attention's kernels see it: what exists, how queries are cut into blocks, the mask.
 #pragma once
 #include "cinta/backends/cpu/simd/gemm_kernel.h"
 #include "cinta/backends/cpu/simd/random.h"
@@ -6,9 +6,9 @@
 
 #include "cinta/backends/cpu/isa_begin.h"
 
-/// The matrix [S,D] of one head in a view [B,H,S,D].
-inline Matrix head_of(const View& all, int64_t sample, int64_t head) {
-  const int64_t offset = sample * all.stride(0) + head * all.stride(1);
+/// The matrix [S,D] of one head in a view [B,H,S,D], from position `begin` on.
+inline Matrix head_of(const View& all, int64_t sample, int64_t head, int64_t begin) {
+  const int64_t offset = sample * all.stride(0) + head * all.stride(1) + begin * all.stride(2);
   return {all.as<char>() + offset * size_of(all.dtype), all.stride(2), 1, all.dtype};
 }
 
@@ -23,18 +23,43 @@ inline void store_rows(const Matrix& out, int64_t first, int64_t exists, int64_t
     for (int64_t j = 0; j < columns; ++j) store(out.dtype, out.data, (first + i) * out.row + j, 1, &zero, 1);
 }
 
+/// Sequences of a sample: one, or as many as the offsets say and what lies beyond the last.
+inline int64_t sequences_of(const kernels::Attention& options) { return options.offsets ? options.offsets.numel() : 1; }
+
 struct Head {
-  int64_t sample, head, queries, keys;  ///< how many of each exist
-  int64_t block;                        ///< queries of one block
-  int64_t stride;                       ///< of a block's rows of scores
+  int64_t sample, head;
+  int64_t begin = 0;                ///< position of the sequence in its sample
+  int64_t all_queries, all_keys;    ///< of the sequence
+  int64_t queries, keys;            ///< how many of each exist
+  int64_t first_row, first_factor;  ///< row of lse and, without the site's, number of the mask's element of query 0
+  int64_t factors_of_row;           ///< elements of the mask for a query
+  int64_t block;                    ///< queries of one block
+  int64_t stride;                   ///< of a block's rows of scores
   bool causal;
 
+  /// number = (sample * heads + head) * sequences + sequence
   Head(const View& q, const View& k, const kernels::Attention& options, int64_t number)
-      : sample(number / q.size(1)),
-        head(number % q.size(1)),
-        queries(q.size(2)),
-        keys(k.size(2)),
+      : sample(number / sequences_of(options) / q.size(1)),
+        head(number / sequences_of(options) % q.size(1)),
+        all_queries(q.size(2)),
+        all_keys(k.size(2)),
+        factors_of_row(k.size(2)),
         causal(options.causal) {
+    int64_t end = all_keys;
+    const int64_t last = sequences_of(options) - 1, sequence = number % (last + 1);
+    if (options.offsets) {
+      const auto offset = [&](int64_t i) {
+        return std::clamp<int64_t>(options.offsets.as<const int32_t>()[i * options.offsets.stride(0)], 0, all_keys);
+      };
+      begin = offset(sequence);
+      if (sequence < last) end = std::max(begin, offset(sequence + 1));
+      all_queries = all_keys = end - begin;
+    }
+    const bool beyond = options.offsets && sequence == last;
+    queries = beyond ? 0 : all_queries;
+    keys = beyond ? 0 : all_keys;
+    first_row = (sample * q.size(1) + head) * q.size(2) + begin;
+    first_factor = first_row * factors_of_row + begin;
     if (options.lengths) {
       const int64_t length = std::max(0, options.lengths.as<const int32_t>()[sample * options.lengths.stride(0)]);
       queries = std::min(queries, length);
@@ -42,12 +67,18 @@ struct Head {
     }
     if (keys == 0) queries = 0;
     constexpr int64_t most = 96;
-    const int64_t blocks = std::max<int64_t>(1, (q.size(2) + most - 1) / most);
-    block = round_up((q.size(2) + blocks - 1) / blocks, panel_rows);
-    stride = round_up(std::max<int64_t>(1, k.size(2)), panel_columns);
+    const int64_t blocks = std::max<int64_t>(1, (all_queries + most - 1) / most);
+    block = round_up((all_queries + blocks - 1) / blocks, panel_rows);
+    stride = round_up(std::max<int64_t>(1, all_keys), panel_columns);
   }
   /// Keys that query `query` sees.
   int64_t seen_by(int64_t query) const { return causal ? std::min(keys, query + 1) : keys; }
+  /// The factors of dropout for what query `query` sees.
+  void draw(float* factors, const DropoutSite& site, int64_t query) const {
+    const int64_t first = site.first_row * factors_of_row + first_factor + query * factors_of_row;
+    dropout_factors(factors, site, static_cast<uint64_t>(first), seen_by(query));
+  }
+  Matrix of(const View& all) const { return head_of(all, sample, head, begin); }
 };
 
 /// out[i][j] = scale * sum, for a whole block of scores. The callback of multiply_block.

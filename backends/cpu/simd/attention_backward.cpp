@@ -43,10 +43,10 @@ struct Operands {
 
 void attend_gradients(const Operands& x, const Attention& options, const DropoutSite& site, int64_t number) {
   const Head h(x.q, x.k, options, number);
-  const int64_t size = x.q.size(3), queries = x.q.size(2), all_keys = x.k.size(2), wide = round_up(size, panel_columns);
-  const auto head = [&](const View& view) { return head_of(view, h.sample, h.head); };
-  const Matrix query = head(x.q), key = head(x.k), value = head(x.v), gradient = head(x.grad_o), dq = head(x.dq);
-  const float* lse = x.lse.as<const float>() + number * queries;
+  const int64_t size = x.q.size(3), queries = h.all_queries, all_keys = h.all_keys,
+                wide = round_up(size, panel_columns);
+  const Matrix query = h.of(x.q), key = h.of(x.k), value = h.of(x.v), gradient = h.of(x.grad_o), dq = h.of(x.dq);
+  const float* lse = x.lse.as<const float>() + h.first_row;
   const bool drops = options.dropout.p > 0;
 
   const int64_t across = PackedRight::size(size, all_keys), down = PackedRight::size(all_keys, size),
@@ -74,10 +74,9 @@ void attend_gradients(const Operands& x, const Attention& options, const Dropout
       multiply_block(query, first, exist, keys, 0, width, size, left, scores_into(scores, h.stride, options.scale));
       multiply_block(gradient, first, exist, values, 0, width, size, left, scores_into(dp, h.stride, 1));
       for (int64_t i = 0; i < exist; ++i) {
-        const int64_t row = number * queries + first + i, seen = h.seen_by(first + i);
-        if (drops) dropout_factors(factors, site, static_cast<uint64_t>((site.first_row + row) * all_keys), seen);
+        if (drops) h.draw(factors, site, first + i);
         gradient_row(scores + i * h.stride, dp + i * h.stride, lse[first + i], options.scale, drops ? factors : nullptr,
-                     seen, width);
+                     h.seen_by(first + i), width);
       }
       const Matrix p{scores, h.stride, 1, Dtype::f32}, ds{dp, h.stride, 1, Dtype::f32};
       multiply_block(ds, 0, exist, key_rows, 0, size, width, left, scores_into(result, wide, 1));
@@ -92,8 +91,8 @@ void attend_gradients(const Operands& x, const Attention& options, const Dropout
     store_rows(dq, first, exist, rows, size, result, wide);
   }
   const int64_t with_gradient = h.queries > 0 ? h.keys : 0;
-  store_rows(head(x.dk), 0, with_gradient, all_keys, size, dk, wide);
-  store_rows(head(x.dv), 0, with_gradient, all_keys, size, dv, wide);
+  store_rows(h.of(x.dk), 0, with_gradient, all_keys, size, dk, wide);
+  store_rows(h.of(x.dv), 0, with_gradient, all_keys, size, dv, wide);
 }
 
 void attention_backward(View dq, View dk, View dv, View grad_o, View q, View k, View v, View, View lse,
@@ -101,7 +100,7 @@ void attention_backward(View dq, View dk, View dv, View grad_o, View q, View k, 
   for (const View& view : {dq, dk, dv, grad_o, q, k, v, lse}) require_narrow(view);
   const DropoutSite site(options.dropout);
   const Operands operands{dq, dk, dv, grad_o, q, k, v, lse};
-  parallel_for(q.size(0) * q.size(1), 1,
+  parallel_for(q.size(0) * q.size(1) * sequences_of(options), 1,
                [&](int64_t number, int64_t) { attend_gradients(operands, options, site, number); });
 }
 
