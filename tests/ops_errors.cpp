@@ -343,8 +343,8 @@ void attentions() {
                   {one, one, full({0}, 1, Dtype::i32)}, packed);
   bad<ShapeError>("[attention] offsets cut q and k alike: q f32[1,3,4,5]@cpu, k f32[1,3,6,5]@cpu",
                   {one, f({1, 3, 6, 5}), bounds}, packed);
-  bad<ValueError>("[attention] lengths or offsets, not both", {one, bounds},
-                  [](In x) { attention(x[0], x[0], x[0], {.lengths = full({1}, 2, Dtype::i32), .offsets = x[1]}); });
+  bad<ValueError>("[attention] lengths or offsets, not both", {one, full({1}, 2, Dtype::i32), bounds},
+                  [](In x) { attention(x[0], x[0], x[0], {.lengths = x[1], .offsets = x[2]}); });
   bad<ValueError>("[attention] scale is not negative, given -1", {q},
                   [](In x) { attention(x[0], x[0], x[0], {.scale = -1}); });
   bad<ValueError>("[attention] the dropout's p lies in [0, 1), given 1", {q}, [](In x) {
