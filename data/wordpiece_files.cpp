@@ -19,6 +19,23 @@ bool flag(const nlohmann::json& config, const char* key, bool otherwise, const s
   return found->get<bool>();
 }
 
+/// The tokens of a tokenizer.json, by number.
+Vocabulary vocabulary_in_json(const std::string& path, Where where) {
+  const auto json = nlohmann::json::parse(read_file(path, maximum_file_bytes, where), nullptr, false);
+  const nlohmann::json::json_pointer type("/model/type"), vocab("/model/vocab");
+  require<FileError>(json.is_object() && json.value(type, nlohmann::json()) == "WordPiece" && json.contains(vocab) &&
+                         json[vocab].is_object(),
+                     "tokenizer", where, path, ": found no model of type \"WordPiece\" with a vocab");
+  std::vector<std::string> tokens(json[vocab].size());
+  for (const auto& [token, id] : json[vocab].items()) {
+    const bool fits = id.is_number_unsigned() && id.get<size_t>() < tokens.size() && tokens[id.get<size_t>()].empty();
+    require<FileError>(fits, "tokenizer", where, path, ": vocab: token \"", token, "\" has the number ", id.dump(),
+                       ", expected each of 0 to ", tokens.size() - 1, " once");
+    tokens[id.get<size_t>()] = token;
+  }
+  return Vocabulary(std::move(tokens), path, where);
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> wordpiece_files(const WordPiece& tokenizer) {
@@ -53,7 +70,9 @@ WordPiece load_wordpiece(const std::string& folder, Where where) {
     options.lower_case = flag(config, "do_lower_case", true, path, where);
     options.strip_accents = flag(config, "strip_accents", options.lower_case, path, where);
   }
-  return WordPiece(Vocabulary::load(folder + "/vocab.txt", where), options);
+  const std::string lines = folder + "/vocab.txt", json = folder + "/tokenizer.json";
+  const bool newer = !std::filesystem::exists(lines) && std::filesystem::exists(json);
+  return WordPiece(newer ? vocabulary_in_json(json, where) : Vocabulary::load(lines, where), options);
 }
 
 }  // namespace cinta::data
