@@ -15,6 +15,7 @@
 
 using namespace cinta;
 using namespace cinta::models;
+using cinta::testing::gradients;
 using cinta::testing::read_tensors;
 using cinta::testing::small_config;
 
@@ -40,28 +41,6 @@ Distance distance(const Tensor& found, const Tensor& expected) {
     const double apart = std::abs(left[i] - right[i]);
     out.worst = apart <= out.worst ? out.worst : apart;  // NaN is worst
     out.scale = std::max(out.scale, std::abs(right[i]));
-  }
-  return out;
-}
-
-/// The gradients under the names that files use: a fused one as its parts.
-std::map<std::string, Tensor> gradients(const Module& model) {
-  std::map<std::string, Tensor> out;
-  for (const optim::Parameter& parameter : model.parameters()) {
-    const Tensor gradient = autograd::gradient(parameter.tensor);
-    REQUIRE(gradient);
-    const size_t fused = parameter.name.find("qkv");
-    if (fused == std::string::npos) {
-      out[parameter.name] = gradient;
-      continue;
-    }
-    const int64_t rows = gradient.size(0) / 3;
-    int64_t part = 0;
-    for (const char* name : {"query", "key", "value"}) {
-      out[parameter.name.substr(0, fused) + name + parameter.name.substr(fused + 3)] =
-          slice(gradient, 0, part * rows, (part + 1) * rows);
-      ++part;
-    }
   }
   return out;
 }

@@ -1,8 +1,10 @@
-// What tests of models share: a small BERT, the tensors of a file by name, the number of threads.
+// What tests of models share: a small BERT, the tensors of a file and the gradients of a model by name, the number of
+// threads.
 #pragma once
 #include <map>
 #include <string>
 
+#include "cinta/autograd/tape.h"
 #include "cinta/backends/threads.h"
 #include "cinta/data/safetensors.h"
 #include "cinta/models/bert/bert.h"
@@ -18,6 +20,28 @@ inline std::map<std::string, Tensor> read_tensors(const std::string& path, Devic
     const Tensor tensor = empty(Shape(std::span<const int64_t>(entry.shape)), entry.dtype);
     file.read(entry, tensor.view().data);
     out[entry.name] = to(tensor, device);
+  }
+  return out;
+}
+
+/// The gradients under the names that files use: a fused one as its parts.
+inline std::map<std::string, Tensor> gradients(const models::Module& model) {
+  std::map<std::string, Tensor> out;
+  for (const optim::Parameter& parameter : model.parameters()) {
+    const Tensor gradient = autograd::gradient(parameter.tensor);
+    require(bool(gradient), "test", Where(), parameter.name, " has a gradient");
+    const size_t fused = parameter.name.find("qkv");
+    if (fused == std::string::npos) {
+      out[parameter.name] = gradient;
+      continue;
+    }
+    const int64_t rows = gradient.size(0) / 3;
+    int64_t part = 0;
+    for (const char* name : {"query", "key", "value"}) {
+      out[parameter.name.substr(0, fused) + name + parameter.name.substr(fused + 3)] =
+          slice(gradient, 0, part * rows, (part + 1) * rows);
+      ++part;
+    }
   }
   return out;
 }
