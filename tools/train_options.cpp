@@ -25,7 +25,7 @@ void TrainOptions::add_to(CLI::App& command) {
   command.add_option("--data", data, "what to train on")->required();
   command.add_option("--output_dir", run.output_dir, "directory of the run")->capture_default_str();
   command.add_option("--max_steps", run.max_steps, "optimizer steps")->capture_default_str();
-  command.add_option("--num_train_epochs", epochs, "passes over the data, instead of --max_steps");
+  command.add_option("--num_train_epochs", epochs, "passes over the data, instead of --max_steps")->check(at_least(0));
   command.add_option("--per_device_train_batch_size,--batch_size", batch_size, "samples of a micro-batch")
       ->capture_default_str();
   command.add_option("--gradient_accumulation_steps", run.accumulation_steps, "micro-batches of a step")
@@ -59,7 +59,7 @@ train::RunOptions TrainOptions::resolve(int64_t steps_per_epoch) const {
   train::RunOptions out = run;
   out.schedule.kind = optim::parse_schedule(schedule, Where());
   const double epoch_steps = std::ceil(epochs * static_cast<double>(steps_per_epoch));
-  require(epoch_steps >= 0 && epoch_steps < 1e15, "train", Where(), "--num_train_epochs is 0 or more, given ", epochs);
+  require(epoch_steps < 1e15, "train", Where(), "--num_train_epochs ", epochs, " is more than any run can do");
   if (epochs > 0) out.max_steps = static_cast<int64_t>(epoch_steps);
   if (warmup->count() == 0) out.schedule.warmup = std::min(out.schedule.warmup, out.max_steps / 10);
   out.stop = &stop_signal;
