@@ -155,7 +155,7 @@ CheckpointPolicy parse_checkpoint_policy(std::string_view text, Where where) {
   return policy;
 }
 
-Tensor run_layers(const std::vector<std::function<Tensor(const Tensor&)>>& layers, Tensor x,
+Tensor run_layers(const std::vector<Callback<Tensor(const Tensor&)>>& layers, Tensor x,
                   const CheckpointPolicy& policy) {
   size_t stride = 1;
   if (policy.kind == CheckpointPolicy::every) stride = static_cast<size_t>(policy.layers);

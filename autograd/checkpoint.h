@@ -8,7 +8,7 @@
 
 namespace cinta::autograd {
 
-using SegmentFunction = std::function<std::vector<Tensor>(std::span<const Tensor>)>;
+using SegmentFunction = Callback<std::vector<Tensor>(std::span<const Tensor>)>;
 
 /// Runs `function` on `inputs` as one segment. Ops named in `keep_ops` keep what they save and are not run again
 /// (selective checkpointing). Inside another segment this is a plain call. The function must compute the same ops each
@@ -37,7 +37,6 @@ struct CheckpointPolicy {
 CheckpointPolicy parse_checkpoint_policy(std::string_view text, Where where = Where::current());
 
 /// x through all layers in order, cut into segments as the policy says.
-Tensor run_layers(const std::vector<std::function<Tensor(const Tensor&)>>& layers, Tensor x,
-                  const CheckpointPolicy& policy);
+Tensor run_layers(const std::vector<Callback<Tensor(const Tensor&)>>& layers, Tensor x, const CheckpointPolicy& policy);
 
 }  // namespace cinta::autograd

@@ -43,7 +43,7 @@ void attach_placeholders(std::span<Tensor* const> outputs) {
 }
 
 void backward_composed(std::span<const Tensor> inputs,
-                       const std::function<std::vector<Tensor>(std::span<const Tensor>)>& composed,
+                       const Callback<std::vector<Tensor>(std::span<const Tensor>)>& composed,
                        std::span<const Tensor> dys, Sinks sinks) {
   std::vector<Tensor> seats(inputs.begin(), inputs.end()), wanted;
   for (size_t i = 0; i < sinks.size(); ++i) {

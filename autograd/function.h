@@ -23,7 +23,7 @@ namespace cinta::autograd {
 
 /// Differentiates composed(inputs) on the tape: how a fused op's gradient is itself recorded.
 void backward_composed(std::span<const Tensor> inputs,
-                       const std::function<std::vector<Tensor>(std::span<const Tensor>)>& composed,
+                       const Callback<std::vector<Tensor>(std::span<const Tensor>)>& composed,
                        std::span<const Tensor> dys, Sinks sinks);
 [[noreturn]] void no_second_gradient(const char* name);
 

@@ -4,7 +4,7 @@
 
 namespace cinta::autograd {
 
-using TensorFunction = std::function<Tensor(const std::vector<Tensor>&)>;
+using TensorFunction = Callback<Tensor(const std::vector<Tensor>&)>;
 
 /// Largest difference, relative to 1 + |value|, between the tape's gradient of a fixed random weighting of f(inputs)
 /// and central differences of width 2*step, over every element of every floating-point input. Wants f64 inputs in

@@ -1,11 +1,11 @@
 // The tape's two records: Slot, what it knows of one tensor, and Node, one recorded op.
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "cinta/core/callback.h"
 #include "cinta/core/tensor.h"
 
 namespace cinta::autograd {
@@ -14,7 +14,7 @@ class Sink;
 struct Node;
 
 /// Called with a leaf's gradient once per backward walk, when its last contribution has landed.
-using LeafHook = std::function<void(Tensor& gradient)>;
+using LeafHook = Callback<void(Tensor& gradient)>;
 
 /// What the tape knows of a tensor. A leaf has a gradient and hooks; any other slot has the node that produced it,
 /// until a walk without retain_graph has passed that node.

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "cinta/autograd/offload.h"
+#include "cinta/core/allocator.h"
 #include "markdown.h"
 #include "workload.h"
 

@@ -2,27 +2,13 @@
 #pragma once
 #include <array>
 #include <cstdint>
-#include <memory>
 #include <mutex>
-#include <string_view>
 #include <vector>
 
 #include "cinta/core/device.h"
+#include "cinta/core/memory.h"
 
 namespace cinta {
-
-/// What memory is for.
-enum class Category : uint8_t { weights, gradients, optimizer, activations, workspace };
-inline constexpr int category_count = 5;
-std::string_view name_of(Category category);
-
-/// Counts of one pool, in bytes; a block counts with its rounded size.
-struct MemoryStatistics {
-  std::array<int64_t, category_count> live{}, peak{};  ///< by category, each peak at its own moment
-  int64_t live_total = 0, peak_total = 0;
-  int64_t requests = 0;         ///< blocks asked of the pool
-  int64_t system_requests = 0;  ///< blocks the pool asked of the machine: 0 more in a warm step
-};
 
 class Pool {
  public:

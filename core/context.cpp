@@ -1,6 +1,10 @@
 // Contexts and the scopes that choose them.
 #include "cinta/core/context.h"
 
+#include <mutex>
+
+#include "cinta/core/allocator.h"
+
 #include "cinta/core/error.h"
 
 namespace cinta {
@@ -9,16 +13,32 @@ thread_local Context* current = nullptr;
 thread_local Category category = Category::activations;
 }  // namespace
 
+struct Context::PerDevice {
+  Device device;
+  std::shared_ptr<Pool> pool;
+  Stream stream;
+  Status* status = nullptr;
+  ~PerDevice() {
+    if (status) pool->release(status, sizeof(Status), Category::workspace);
+  }
+};
+
 Context::~Context() {
   for (auto& kind : entries_)
     for (auto& entry : kind) delete entry.load();
+}
+
+Context::PerDevice& Context::entry(Device device) {
+  PerDevice* known = entries_[device.backend][device.index % max_indices].load(std::memory_order_acquire);
+  return known && device.index < max_indices ? *known : make_entry(device);
 }
 
 Context::PerDevice& Context::make_entry(Device device) {
   require<DeviceError>(device.index < max_indices, "context", Where(), "at most ", max_indices,
                        " devices of a kind, given ", device);
   runtime_of(device);  // names the device when it is not built
-  std::lock_guard lock(making_);
+  static std::mutex making;
+  std::lock_guard lock(making);
   auto& entry = entries_[device.backend][device.index];
   if (!entry.load()) entry = new PerDevice{device, std::make_shared<Pool>(device), Stream{device}};
   return *entry.load();

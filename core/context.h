@@ -4,12 +4,13 @@
 #include <array>
 #include <atomic>
 #include <memory>
-#include <mutex>
 
-#include "cinta/core/allocator.h"
+#include "cinta/core/memory.h"
 #include "cinta/core/runtime.h"
 
 namespace cinta {
+
+class Pool;
 
 /// Where a kernel writes down bad data it met (a label out of range); read by the host after the step.
 struct Status {
@@ -31,22 +32,10 @@ class Context {
   void check_status(Device device);
 
  private:
-  struct PerDevice {
-    Device device;
-    std::shared_ptr<Pool> pool;
-    Stream stream;
-    Status* status = nullptr;
-    ~PerDevice() {
-      if (status) pool->release(status, sizeof(Status), Category::workspace);
-    }
-  };
-  PerDevice& entry(Device device) {
-    PerDevice* known = entries_[device.backend][device.index % max_indices].load(std::memory_order_acquire);
-    return known && device.index < max_indices ? *known : make_entry(device);
-  }
+  struct PerDevice;
+  PerDevice& entry(Device device);
   PerDevice& make_entry(Device device);
   static constexpr int max_indices = 16;  ///< devices of one kind
-  std::mutex making_;
   std::array<std::array<std::atomic<PerDevice*>, max_indices>, max_backends> entries_{};
 };
 

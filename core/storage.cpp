@@ -1,6 +1,7 @@
 // Taking and giving back the memory of a storage.
 #include "cinta/core/storage.h"
 
+#include "cinta/core/allocator.h"
 #include "cinta/core/context.h"
 
 namespace cinta {

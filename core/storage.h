@@ -4,9 +4,12 @@
 #include <cstdint>
 #include <memory>
 
-#include "cinta/core/allocator.h"
+#include "cinta/core/device.h"
+#include "cinta/core/memory.h"
 
 namespace cinta {
+
+class Pool;
 
 class Storage {
  public:

@@ -8,6 +8,7 @@
 #include "cinta/backends/kernels/attention.h"
 #include "cinta/backends/kernels/elementwise.h"
 #include "cinta/backends/threads.h"
+#include "cinta/core/allocator.h"
 #include "cinta/core/context.h"
 #include "cinta/core/random.h"
 #include "cinta/core/tensor.h"

@@ -7,6 +7,7 @@
 #include "cinta/autograd/checkpoint.h"
 #include "cinta/autograd/offload.h"
 #include "cinta/autograd/tape.h"
+#include "cinta/core/allocator.h"
 #include "cinta/core/context.h"
 #include "cinta/ops/elementwise.h"
 #include "cinta/ops/loss.h"

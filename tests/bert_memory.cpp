@@ -5,6 +5,7 @@
 
 #include "bert_helpers.h"
 #include "cinta/autograd/tape.h"
+#include "cinta/core/allocator.h"
 #include "cinta/core/context.h"
 #include "cinta/ops/loss.h"
 #include "cinta/optim/adamw.h"

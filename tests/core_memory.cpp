@@ -4,6 +4,7 @@
 #include <map>
 #include <thread>
 
+#include "cinta/core/allocator.h"
 #include "cinta/core/context.h"
 #include "cinta/core/tensor.h"
 

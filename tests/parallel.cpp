@@ -1,5 +1,6 @@
 // The CPU backend's parallel loop and workspaces; and that the number of threads changes no bit of any result.
 #include "cinta/backends/cpu/parallel.h"
+#include "cinta/core/allocator.h"
 
 #include <algorithm>
 #include <atomic>

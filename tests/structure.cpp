@@ -123,7 +123,7 @@ TEST_CASE("<cinta/cinta.h> reaches every public header, and pulls in the standar
                                           "autograd/saved.h",
                                           "autograd/sink.h",
                                           "core/random.h",
-                                          "core/small_blocks.h",
+                                          "core/small_blocks.h", "core/allocator.h",
                                           "data/file.h",
                                           "data/permutation.h",
                                           "data/unicode.h",

@@ -11,7 +11,7 @@
 namespace cinta::train {
 
 MaskedCorpus prepare_corpus(const std::string& path, int64_t vocab_size, int64_t length, uint64_t seed,
-                            const std::function<void(const std::string&)>& say, Where where) {
+                            const Callback<void(const std::string&)>& say, Where where) {
   constexpr double held_out_fraction = 0.05;
   constexpr data::TokenizerOptions cased{.lower_case = false, .strip_accents = false};  // code means its capitals
   const data::DocumentSplit split =

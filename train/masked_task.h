@@ -15,7 +15,7 @@ struct MaskedCorpus {
 /// Reads text files under `path`, splits them by file, learns a vocabulary of `vocab_size` on the training part (or
 /// uses `vocabulary` when given) and cuts sequences of `length` tokens. `say` is told what was found.
 MaskedCorpus prepare_corpus(const std::string& path, int64_t vocab_size, int64_t length, uint64_t seed,
-                            const std::function<void(const std::string&)>& say, Where where = Where::current());
+                            const Callback<void(const std::string&)>& say, Where where = Where::current());
 
 class MaskedTask final : public Task {
  public:

@@ -1,5 +1,6 @@
 // The thread team (OpenMP's, shared with oneDNN, or none) and the workspaces.
 #include "cinta/backends/cpu/parallel.h"
+#include "cinta/core/allocator.h"
 
 #include <algorithm>
 #include <array>

@@ -92,7 +92,7 @@ BertEncoder::BertEncoder(const EncoderContext& context) {
 
 Tensor BertEncoder::operator()(Tensor x, const Tensor& lengths, Where where) const {
   NameScope scope("encoder");
-  std::vector<std::function<Tensor(const Tensor&)>> calls;
+  std::vector<Callback<Tensor(const Tensor&)>> calls;
   for (const auto& layer : layers_)
     calls.push_back([&layer = *layer, lengths, where](const Tensor& in) { return layer(in, lengths, where); });
   return autograd::run_layers(calls, std::move(x), checkpoint_policy);
