@@ -85,7 +85,7 @@ TEST_CASE("metrics: a resumed file equals an uninterrupted one", "[metrics]") {
         append_steps(log, 1, 20);
       }
       write_bytes(path, read_bytes(path) + torn);
-      auto log = MetricsLog::resume(path, checkpoint);
+      auto log = MetricsLog::resume(path, header, checkpoint);
       append_steps(log, checkpoint + 1, 30);
       INFO("after step " << checkpoint << ", torn line " << torn);
       CHECK(read_bytes(path) == expected);
@@ -100,7 +100,7 @@ TEST_CASE("metrics: damage is named by file and line", "[metrics]") {
     write_bytes(path, text);
     INFO(text);
     CHECK_THROWS_WITH(read_metrics(path), Catch::Contains(path) && Catch::Contains(message));
-    CHECK_THROWS_AS(MetricsLog::resume(path, 5), FileError);
+    CHECK_THROWS_AS(MetricsLog::resume(path, {}, 5), FileError);
     CHECK(read_bytes(path) == text);
   };
   refused("", "found no whole line");
@@ -112,7 +112,7 @@ TEST_CASE("metrics: damage is named by file and line", "[metrics]") {
   refused("{}\n{\"loss\":1}\n", "line 2: found no whole number 'step'");
   refused("{}\n{\"step\":1.5}\n", "line 2: found no whole number 'step'");
   refused("{}\n{\"step\":1,\"a\":[]}\n", "line 2: found a value of type array");
-  CHECK_THROWS_AS(MetricsLog::resume(scratch / "absent", 1), FileError);
+  CHECK_THROWS_AS(MetricsLog::resume(scratch / "absent", {}, 1), FileError);
 }
 
 TEST_CASE("metrics: a line that cannot be written is an error", "[metrics]") {

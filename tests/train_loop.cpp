@@ -198,6 +198,23 @@ TEST_CASE("a run in the place of another needs to be told so", "[train]") {
   CHECK(!std::filesystem::exists(options.output_dir + "/checkpoint-8"));
 }
 
+TEST_CASE("a run is not resumed with other options", "[train]") {
+  const Scratch scratch;
+  RunOptions options = small_run(scratch / "run");
+  options.max_steps = 4;
+  auto first = small_classifier();
+  train::run(first, options, {{"model", std::string("small")}, {"seed", int64_t{0}}, {"learning_rate", 0.002}});
+  const auto before = left_behind(options.output_dir, 4);
+  options.resume = true;
+  options.max_steps = 8;
+  auto second = small_classifier();
+  const std::string error = error_of<ValueError>([&] {
+    train::run(second, options, {{"model", std::string("small")}, {"seed", int64_t{1}}, {"learning_rate", 0.001}});
+  });
+  CHECK(error.find("learning_rate 0.001, begun with 0.002; seed 1, begun with 0") != std::string::npos);
+  CHECK(differing(before, left_behind(options.output_dir, 4)) == Names{});
+}
+
 TEST_CASE("resuming where nothing lies begins anew", "[train]") {
   const Scratch scratch;
   RunOptions options = small_run(scratch / "plain");

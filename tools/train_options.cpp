@@ -75,7 +75,12 @@ train::MetricFields TrainOptions::header(const std::string& task) const {
           {"gradient_accumulation_steps", run.accumulation_steps},
           {"learning_rate", run.optimizer.rate},
           {"weight_decay", run.optimizer.weight_decay},
-          {"lr_scheduler_type", schedule}};
+          {"adam_beta1", run.optimizer.beta1},
+          {"adam_beta2", run.optimizer.beta2},
+          {"adam_epsilon", run.optimizer.eps},
+          {"max_grad_norm", run.max_grad_norm},
+          {"lr_scheduler_type", schedule},
+          {"warmup_steps", run.schedule.warmup}};
 }
 
 void publish(const train::RunResult& result, const std::string& directory,

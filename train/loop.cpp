@@ -139,7 +139,7 @@ class Run {
     if (options_.resume && search.newest) {
       task_.load(search.newest->path);
       state_ = read_run_state(search.newest->path, optimizer_, where_);
-      metrics_ = MetricsLog::resume(metrics, state_.step, where_);
+      metrics_ = MetricsLog::resume(metrics, header, state_.step, where_);
       return;
     }
     require(options_.overwrite || options_.resume || !(search.newest || std::filesystem::exists(metrics)), "train",

@@ -26,6 +26,25 @@ std::string spelled(Number value) {
 std::string spelled(bool value) { return value ? "true" : "false"; }
 std::string spelled(const std::string& text) { return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace); }
 
+std::string spelled(const MetricFields& fields, const std::string& name) {
+  for (const auto& [field, value] : fields)
+    if (field == name) return std::visit([](const auto& plain) { return spelled(plain); }, value);
+  return "nothing";
+}
+
+/// "seed 1, begun with 0" for each field that differs.
+std::string differences(const MetricFields& now, const MetricFields& begun) {
+  std::set<std::string> names;
+  for (const MetricFields& fields : {now, begun})
+    for (const auto& [name, value] : fields) names.insert(name);
+  std::string out;
+  for (const std::string& name : names) {
+    const std::string here = spelled(now, name), there = spelled(begun, name);
+    if (here != there) out += join(out.empty() ? "" : "; ", name, " ", here, ", begun with ", there);
+  }
+  return out;
+}
+
 /// `{"step":1,"loss":2.5}` and a line end, as one string, so that one write puts it into the file.
 std::string line_of(const MetricFields& fields, Where where) {
   std::string line;
@@ -96,12 +115,15 @@ MetricsLog MetricsLog::create(const std::string& path, const MetricFields& heade
   return {std::move(file), 0};
 }
 
-MetricsLog MetricsLog::resume(const std::string& path, int64_t step, Where where) {
+MetricsLog MetricsLog::resume(const std::string& path, const MetricFields& header, int64_t step, Where where) {
   const std::string text = data::read_file(path, data::maximum_file_bytes, where);
   size_t keep = text.rfind('\n') + 1;  // a line that was not written to its end goes
   bool in_header = true;
   for_each_line(path, text, where, [&](const MetricFields& fields, size_t begin) {
-    if (!std::exchange(in_header, false) && step_of(fields) > step) {
+    if (std::exchange(in_header, false)) {
+      const std::string changed = differences(header, fields);
+      require(changed.empty(), "resume", where, path, " is of a run with other options: ", changed);
+    } else if (step_of(fields) > step) {
       keep = begin;
       return false;
     }
