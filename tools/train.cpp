@@ -59,7 +59,7 @@ void train_mlp(const MlpOptions& options) {
 struct BertOptions : TrainOptions {
   std::string size = "tiny";
   int64_t length = 64, vocab_size = 4096;
-  double dropout = 0.1;
+  double dropout = 0, initializer_range = 0;
 };
 
 void train_bert(const BertOptions& options) {
@@ -71,6 +71,11 @@ void train_bert(const BertOptions& options) {
   models::BertConfig config = models::BertConfig::named(options.size);
   config.max_position_embeddings = options.length;
   config.hidden_dropout_prob = config.attention_probs_dropout_prob = options.dropout;
+  // BERT's deviation belongs to its width of 768. A narrow model that starts with it sees all positions alike for the
+  // first thousands of steps; scaled to the width, it begins to read its context within hundreds.
+  config.initializer_range = options.initializer_range > 0
+                                 ? options.initializer_range
+                                 : 0.02 * std::sqrt(768 / static_cast<double>(config.hidden_size));
   train::MaskedTask task(corpus, config, options.batch_size, options.seed, parse_device(options.device));
   task.model().set_checkpoint_policy(autograd::parse_checkpoint_policy(options.gradient_checkpointing));
   const data::UnigramBaseline baseline =
@@ -131,6 +136,11 @@ void add_train(CLI::App& app) {
   bert_command->add_option("--sequence_length", bert->length)->capture_default_str();
   bert_command->add_option("--vocab_size", bert->vocab_size)->capture_default_str();
   bert_command->add_option("--dropout", bert->dropout)->capture_default_str();
+  bert_command
+      ->add_option("--initializer_range", bert->initializer_range,
+                   "standard deviation of the first weights; 0: 0.02 * sqrt(768 / width)")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
   bert_command->callback([bert] { train_bert(*bert); });
 
   add_train_characters(*train);
