@@ -30,6 +30,20 @@ struct AddGradients {
   }
 };
 
+/// A leaf's gradient in memory of its own, on the tape: what arrives may be a seed, a view with strides of 0, or what
+/// another leaf was given too, and later walks add to a gradient in place.
+struct OwnGradient {
+  static constexpr const char* name = "own_gradient";
+  static constexpr bool backward_uses_ops = true;
+  Tensor forward(const Tensor& sum) {
+    Tensor out = empty(sum.shape(), sum.dtype(), sum.device());
+    kernels::copy(sum.device(), out, sum);
+    return out;
+  }
+  void save(const Tensor&, const Tensor&) {}
+  void backward(const Tensor& dy, Sinks sinks) { sinks[0].put(dy); }
+};
+
 }  // namespace
 
 void Sink::put(Tensor gradient) {
@@ -53,6 +67,7 @@ Sink::Target Sink::target(const Shape& shape, Dtype dtype, Device device) {
       slot.gradient = empty(shape, dtype, device);
     }
     slot.has_gradient = true;
+    slot.gradient.storage()->mark_written("backward");
     return {slot.gradient.with_layout(shape, contiguous_strides(shape), slot.gradient.offset()), beta};
   }
   if (slot.incoming && sole_owner(slot.incoming))
@@ -75,12 +90,15 @@ void settle_leaf(Slot& slot) {
       slot.gradient = apply(AddGradients{}, Where(), slot.gradient, sum);
     } else if (slot.has_gradient) {
       kernels::accumulate(sum.device(), slot.gradient, sum);
+      slot.gradient.storage()->mark_written("backward");
     } else if (mode().recording && !slot.gradient) {
-      slot.gradient = sum;
+      CategoryScope scope(Category::gradients);
+      slot.gradient = apply(OwnGradient{}, Where(), sum);
     } else {
       CategoryScope scope(Category::gradients);
       if (!slot.gradient) slot.gradient = empty(sum.shape(), sum.dtype(), sum.device());
       kernels::copy(sum.device(), slot.gradient, sum);
+      slot.gradient.storage()->mark_written("backward");
     }
     slot.has_gradient = true;
   }

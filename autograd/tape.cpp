@@ -35,8 +35,9 @@ class Walk {
     for (auto& slot : capture_slots_) slot->capture = -1;
     for (auto& slot : roots_)
       if (slot.slot) slot.slot->incoming = {};
-    auto reset = [](const std::shared_ptr<Slot>& slot) {
+    auto reset = [this](const std::shared_ptr<Slot>& slot) {
       if (!slot) return;
+      if (running_ && slot->leaf && !capturing_) slot->has_gradient = false;  // part of a sum, or not written at all
       slot->pending = 0;
       slot->incoming = {};
     };
@@ -52,10 +53,12 @@ class Walk {
     seed();
     Scoped recording(&Mode::recording, options_.create_graph);
     Scoped keeper(&Mode::keeper, static_cast<Keeper*>(nullptr));
+    running_ = true;
     for (auto& node : nodes_) {
       if (node->needed) step(*node);
       if (!options_.retain_graph && !options_.create_graph && node->needed) pass(node);
     }
+    running_ = false;
     return std::move(captured_);
   }
 
@@ -176,6 +179,7 @@ class Walk {
   const WalkOptions& options_;
   Where where_;
   bool capturing_ = false;
+  bool running_ = false;  ///< also when an error has ended the walk among its nodes
   std::vector<std::shared_ptr<Node>> nodes_;
   std::vector<std::shared_ptr<Slot>> passed_slots_, capture_slots_;
   std::vector<Tensor> captured_;

@@ -18,7 +18,8 @@ struct WalkOptions {
 };
 
 /// Adds d(root)/d(leaf), weighted by the seed, to the gradient of every leaf that root depends on. Nodes run in the
-/// reverse order of recording; a leaf's hooks fire once, when its last contribution has landed.
+/// reverse order of recording; a leaf's hooks fire once, when its last contribution has landed. After an error in
+/// the middle of the walk the leaves it was to reach have no gradient.
 void backward(const Tensor& root, const WalkOptions& options = {}, Where where = Where::current());
 
 /// Gradients of the sum of `outputs` (weighted by the seeds) with respect to `inputs`, in their order; an empty tensor

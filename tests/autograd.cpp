@@ -326,3 +326,39 @@ TEST_CASE("graphs that share leaves are walked on their own", "[autograd]") {
   backward(z * 5.0 + w);
   CHECK(values(gradient(w)) == std::vector<float>{7});
 }
+
+TEST_CASE("a taped gradient lies in memory of its own", "[autograd]") {
+  const Tensor x = leaf({1, 2, 3}), y = leaf({4, 5, 6}), seed = from_values<float>({1, 1, 1}, {3});
+  const Tensor both = x + y, weights = from_values<float>({1, 2, 3}, {3});
+  backward(both, {.create_graph = true, .seeds = {seed}});  // one gradient arrives at both leaves, and is the seed
+  backward(sum(x * weights));
+  CHECK(values(gradient(x)) == std::vector<float>{2, 3, 4});
+  CHECK(values(gradient(y)) == std::vector<float>{1, 1, 1});
+  CHECK(values(seed) == std::vector<float>{1, 1, 1});
+  const Tensor z = leaf({1, 2, 3});
+  backward(sum(z), {.create_graph = true});  // a gradient of one number, repeated
+  backward(sum(z * weights));
+  CHECK(values(gradient(z)) == std::vector<float>{2, 3, 4});
+}
+
+TEST_CASE("a gradient that a later walk adds to is no longer what was saved", "[autograd]") {
+  const Tensor x = leaf({1, 2, 3});
+  backward(sum(x * x), {.create_graph = true});
+  const Tensor penalty = sum(gradient(x) * gradient(x));
+  backward(sum(x));
+  CHECK(error_of<ValueError>([&] { backward(penalty); }).find("overwritten in place by backward") != std::string::npos);
+}
+
+TEST_CASE("a walk that fails midway leaves no half-written gradient", "[autograd]") {
+  Tensor weight = from_values<float>({1, 2, 3, 4}, {2, 2}), bias = leaf({5, 6});
+  const Tensor x = full({1, 2}, 1.0);
+  require_gradient(weight);
+  const Tensor y = sum(linear(x, weight, bias, Activation::gelu));
+  {
+    NoGrad off;
+    fill_(bias, 0);
+  }
+  CHECK_THROWS_AS(backward(y), ValueError);
+  CHECK(!gradient(bias));
+  CHECK(!gradient(weight));
+}
