@@ -86,6 +86,7 @@ struct Prefetcher::State {
 
 Prefetcher::Prefetcher(const BatchSource& source, int64_t first_step, int64_t depth)
     : state_(std::make_unique<State>(source, first_step, depth)) {
+  require(depth > 0, "loader", Where(), "at least one batch is made ahead, given ", depth);
   state_->thread = std::thread([state = state_.get()] { state->work(); });
 }
 

@@ -7,6 +7,7 @@
 
 #include "cinta/autograd/function.h"
 #include "cinta/backends/kernels/attention.h"
+#include "cinta/core/runtime.h"
 #include "cinta/ops/check.h"
 #include "cinta/ops/dropout.h"
 #include "cinta/ops/elementwise.h"
@@ -160,8 +161,22 @@ struct SelfAttention : Core {
   }
 };
 
+/// Offsets that begin with 0, do not fall and end within the sample's `length`, where the host can see them; the
+/// kernels clamp others, but leave out what lies before the first.
+void check_offsets(const char* op, const Tensor& offsets, int64_t length, Where where) {
+  if (!offsets || !runtime_of(offsets.device()).host_accessible()) return;
+  int32_t before = 0;
+  for (const int32_t offset : offsets.data<int32_t>(where)) {
+    require(offset >= before && offset <= length && offsets.data<int32_t>(where)[0] == 0, op, where,
+            "offsets begin with 0, do not fall and end within the sample's ", length, ", given ", offset, " after ",
+            before);
+    before = offset;
+  }
+}
+
 template <class Op>
-Op with_options(const char* op, const AttentionOptions& options, const Tensor& x, int64_t size, Where where) {
+Op with_options(const char* op, const AttentionOptions& options, const Tensor& x, int64_t length, int64_t size,
+                Where where) {
   require(options.scale >= 0, op, where, "scale is not negative, given ", options.scale);
   if (options.lengths) {
     check_index(op, "lengths", options.lengths, Dtype::i32, x, where);
@@ -181,6 +196,7 @@ Op with_options(const char* op, const AttentionOptions& options, const Tensor& x
   out.draw = Draw(options.dropout);
   out.given_lengths = dense(detach(options.lengths));
   out.given_offsets = dense(detach(options.offsets));
+  check_offsets(op, out.given_offsets, length, where);
   return out;
 }
 
@@ -197,7 +213,7 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
   require<ShapeError>(v.shape() == k.shape(), op, where, "k and v have one shape: ", k, " and ", v);
   require<ShapeError>(!options.offsets || k.size(2) == q.size(2), op, where, "offsets cut q and k alike: q ", q, ", k ",
                       k);
-  return autograd::apply(with_options<Attention>(op, options, q, q.size(3), where), where, q, k, v);
+  return autograd::apply(with_options<Attention>(op, options, q, q.size(2), q.size(3), where), where, q, k, v);
 }
 
 Tensor self_attention(const Tensor& qkv, int heads, const AttentionOptions& options, Where where) {
@@ -206,7 +222,7 @@ Tensor self_attention(const Tensor& qkv, int heads, const AttentionOptions& opti
   require(heads > 0, op, where, "at least one head, given ", heads);
   require<ShapeError>(qkv.rank() == 3 && qkv.size(2) > 0 && qkv.size(2) % (3 * heads) == 0, op, where,
                       "qkv[B,S,3*heads*D] for ", heads, " heads, given ", qkv);
-  SelfAttention self = with_options<SelfAttention>(op, options, qkv, qkv.size(2) / (3 * heads), where);
+  SelfAttention self = with_options<SelfAttention>(op, options, qkv, qkv.size(1), qkv.size(2) / (3 * heads), where);
   self.heads = heads;
   return autograd::apply(std::move(self), where, qkv);
 }

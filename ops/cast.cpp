@@ -45,6 +45,17 @@ void check_writable(const char* op, const Tensor& x, Where where) {
   require(static_cast<bool>(x), op, where, "a tensor is given");
   require(!x.slot || !autograd::mode().recording, op, where,
           "a tensor the tape follows is written under NoGrad only: ", x);
+  for (int dim = 0; dim < x.rank(); ++dim)
+    require<ShapeError>(x.size(dim) <= 1 || x.strides()[dim] != 0, op, where,
+                        "every element has a place of its own: ", x, " repeats dimension ", dim);
+}
+
+/// `from` to be read while x is written: a copy where both share memory and lie differently.
+Tensor apart(const Tensor& from, const Tensor& x) {
+  if (from.storage() != x.storage() || (from.offset() == x.offset() && from.strides() == x.strides())) return from;
+  Tensor copy = empty(from.shape(), from.dtype(), from.device());
+  kernels::copy(from.device(), copy, from);
+  return copy;
 }
 
 void check_same(const char* op, const Tensor& x, const Tensor& other, Where where) {
@@ -75,7 +86,7 @@ void fill_(const Tensor& x, double value, Where where) {
 void copy_(const Tensor& x, const Tensor& from, Where where) {
   check_writable("copy_", x, where);
   check_same("copy_", x, from, where);
-  kernels::copy(x.device(), x, from);
+  kernels::copy(x.device(), x, apart(from, x));
   x.storage()->mark_written("copy_");
 }
 
@@ -84,7 +95,7 @@ void add_(const Tensor& x, const Tensor& other, Where where) {
   check_same("add_", x, other, where);
   require<DtypeError>(is_floating(x.dtype()) && is_floating(other.dtype()), "add_", where,
                       "floating-point tensors: ", x, " with ", other);
-  kernels::accumulate(x.device(), x, other);
+  kernels::accumulate(x.device(), x, apart(other, x));
   x.storage()->mark_written("add_");
 }
 

@@ -104,6 +104,9 @@ Tensor pad(const Tensor& x, int dim, int64_t before, int64_t after, double value
   dim = normalize_dim(dim, x.rank(), "pad", where);
   require<ShapeError>(before >= 0 && after >= 0, "pad", where, "sizes are not negative, given ", before, " and ",
                       after);
+  int64_t size = x.shape()[dim];
+  const bool fits = !__builtin_add_overflow(size, before, &size) && !__builtin_add_overflow(size, after, &size);
+  require<ShapeError>(fits, "pad", where, "the padded size fits 63 bits, given ", before, " and ", after);
   return apply(Pad{dim, before, after, value}, where, x);
 }
 

@@ -129,8 +129,10 @@ Tensor mse(const Tensor& prediction, const Tensor& target, Reduction reduction, 
 
 Tensor bce_with_logits(const Tensor& logits, const Tensor& target, Reduction reduction, Where where) {
   check_pair("bce_with_logits", "logits", logits, "target", target, reduction, where);
-  // -log sigmoid(x) = softplus(x) - x, so the whole is softplus(x) - x t.
-  const Tensor losses = subtract(softplus(logits, where), multiply(logits, target, where), where);
+  // -log sigmoid(x) = softplus(-x). The shorter softplus(x) - x t loses all digits of a small loss at t = 1.
+  const Tensor if_true = multiply(target, softplus(affine(logits, -1, 0, where), where), where);
+  const Tensor if_false = multiply(affine(target, -1, 1, where), softplus(logits, where), where);
+  const Tensor losses = add(if_true, if_false, where);
   return reduce(losses, reduction, where);
 }
 

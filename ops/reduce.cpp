@@ -98,6 +98,9 @@ Tensor mean(const Tensor& x, std::vector<int> dims, bool keep_dims, Where where)
   const Shape shape = reduced_shape(x, dims, "mean", where);
   const int64_t count = reduced_count(x, shape);
   require<ShapeError>(count > 0, "mean", where, "at least one element a result: ", x);
+  // The sum of a narrow type's elements may lie outside it where their mean does not.
+  if (size_of(x.dtype()) < size_of(Dtype::f32))
+    return cast(mean(cast(x, Dtype::f32, where), std::move(dims), keep_dims, where), x.dtype(), where);
   return affine(sum(x, std::move(dims), keep_dims, where), 1 / static_cast<double>(count), 0, where);
 }
 
@@ -131,7 +134,7 @@ Tensor logsumexp(const Tensor& x, std::vector<int> dims, bool keep_dims, Where w
   require<ShapeError>(x.numel() > 0 || kept.numel() == 0, "logsumexp", where, "at least one element a result: ", x);
   // The largest element is only a shift: the result does not depend on it, so the tape need not follow it. A row of
   // -inf alone would give inf - inf: the clamp to the type's range keeps its shift finite.
-  const double largest = x.dtype() == Dtype::f16 ? 65504.0 : 3.38e38;
+  const double largest = x.dtype() == Dtype::f16 ? 65504.0 : x.dtype() == Dtype::f64 ? 1.79e308 : 3.38e38;
   const Tensor shift = clamp(max(detach(x), dims, true, where), -largest, largest, where);
   const Tensor total = log(sum(exp(subtract(x, shift, where), where), dims, true, where), where);
   return drop_dims(add(total, shift, where), dims, keep_dims, where);

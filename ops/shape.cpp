@@ -114,6 +114,14 @@ struct Expand {
   void backward(const Tensor& dy, Sinks sinks) { sinks[0].put(sum_to(dy, before)); }
 };
 
+/// True iff no size is negative and their product, sizes of 0 left out, fits 63 bits.
+bool sizes_fit(const Shape& shape) {
+  int64_t count = 1;
+  for (int64_t size : shape)
+    if (size < 0 || __builtin_mul_overflow(count, std::max<int64_t>(size, 1), &count)) return false;
+  return true;
+}
+
 void check_exists(const char* op, const Tensor& x, Where where) {
   require(static_cast<bool>(x), op, where, "a tensor is given");
 }
@@ -150,7 +158,7 @@ Tensor reshape(const Tensor& x, Shape shape, Where where) {
     unknown = i;
   }
   if (unknown >= 0 && known > 0 && x.numel() % known == 0) shape[unknown] = x.numel() / known;
-  require<ShapeError>(shape.numel() == x.numel() && (unknown < 0 || shape[unknown] >= 0), "reshape", where,
+  require<ShapeError>(sizes_fit(shape) && shape.numel() == x.numel(), "reshape", where,
                       "as many elements as before: ", x, " to ", shape);
   if (shape == x.shape()) return x;
   Shape strides;
@@ -193,6 +201,8 @@ Tensor slice(const Tensor& x, int dim, int64_t begin, int64_t end, Where where) 
 Tensor expand(const Tensor& x, const Shape& shape, Where where) {
   check_exists("expand", x, where);
   if (shape == x.shape()) return x;
+  require<ShapeError>(sizes_fit(shape), "expand", where,
+                      "sizes are not negative and their product fits 63 bits: ", shape);
   require<ShapeError>(x.rank() <= shape.rank() && broadcast_shape(x.shape(), shape, "expand", where) == shape, "expand",
                       where, "only sizes of 1 are repeated: ", x, " to ", shape);
   return apply(Expand{shape, {}}, where, x);

@@ -1,6 +1,7 @@
 // Reductions: every input element adds to the output element at its position, read with 0 in the reduced dimensions.
 #include "cinta/backends/kernels/reduce.h"
 
+#include <cmath>
 #include <limits>
 
 #include "cinta/backends/reference/element.h"
@@ -34,8 +35,10 @@ void max_elements(View y, View x) {
 void argmax_elements(View y, View x, int dim) {
   for (const Index& i : Indices(y.shape)) {
     Index best = i, candidate = i;
-    for (candidate[dim] = 1; candidate[dim] < x.size(dim); ++candidate[dim])
-      if (at(x, candidate) > at(x, best)) best = candidate;
+    for (candidate[dim] = 1; candidate[dim] < x.size(dim); ++candidate[dim]) {
+      const double value = at(x, candidate), so_far = at(x, best);
+      if (value > so_far || (std::isnan(value) && !std::isnan(so_far))) best = candidate;
+    }
     at(y, i).set_integer(best[dim]);
   }
 }

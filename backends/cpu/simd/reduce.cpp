@@ -1,6 +1,7 @@
 // Reductions. The loop nest is split into the kept and the reduced dimensions; where the fastest of all is reduced,
 // rows are summed, otherwise columns. Long reductions are cut into fixed chunks whose results are combined in order.
 #include <algorithm>
+#include <cmath>
 
 #include "cinta/backends/cpu/isa.h"
 #include "cinta/backends/cpu/simd/columns.h"
@@ -134,7 +135,8 @@ void find_largest(const View& y, const View& x, int dim) {
         const T* values = read(x, origin + at * stride, stride, count, buffer);
         if (at == 0) largest = values[0];
         for (int64_t i = 0; i < count; ++i)
-          if (values[i] > largest) largest = values[i], best = at + i;
+          if (values[i] > largest || (std::isnan(values[i]) && !std::isnan(largest)))
+            largest = values[i], best = at + i;
       }
       store(y.dtype, y.data, nest.kept.offset(1, k), 1, &best, 1);
     }
