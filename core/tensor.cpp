@@ -26,8 +26,7 @@ Tensor empty(const Shape& shape, Dtype dtype, Device device, Where where) {
   for (int64_t size : shape)  // a size of 0 hides no overflow: strides are products too
     fits = fits && size >= 0 && !__builtin_mul_overflow(bytes, std::max<int64_t>(size, 1), &bytes);
   require<ShapeError>(fits, "empty", where, "sizes are not negative and their product fits 63 bits: ", shape);
-  return {make_small<Storage>(shape.numel() * size_of(dtype), device), shape, contiguous_strides(shape), 0,
-          dtype};
+  return {make_small<Storage>(shape.numel() * size_of(dtype), device), shape, contiguous_strides(shape), 0, dtype};
 }
 
 Tensor empty_like(const Tensor& like) { return empty(like.shape(), like.dtype(), like.device()); }
