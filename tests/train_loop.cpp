@@ -215,6 +215,49 @@ TEST_CASE("a run is not resumed with other options", "[train]") {
   CHECK(differing(before, left_behind(options.output_dir, 4)) == Names{});
 }
 
+TEST_CASE("a damaged checkpoint is passed over for an older one and never deleted", "[train]") {
+  const Scratch scratch;
+  RunOptions options = small_run(scratch / "run");
+  options.max_steps = 8;
+  options.save_steps = 4;
+  auto first = small_classifier();
+  train::run(first, options, header);
+  const auto expected = left_behind(options.output_dir, 8);
+  auto damage = [&](const char* checkpoint) {
+    const std::string path = options.output_dir + checkpoint + "/model.safetensors";
+    std::string bytes = read_bytes(path);
+    bytes.back() = static_cast<char>(bytes.back() ^ 1);
+    write_bytes(path, bytes);
+  };
+  options.resume = true;
+  damage("/checkpoint-8");
+  auto again = small_classifier();
+  CHECK(train::run(again, options, header).steps == 8);
+  CHECK(differing(expected, left_behind(options.output_dir, 8)) == Names{});
+
+  damage("/checkpoint-8");
+  damage("/checkpoint-4");
+  const auto damaged = left_behind(options.output_dir, 4);
+  auto third = small_classifier();
+  const std::string error = error_of<FileError>([&] { train::run(third, options, header); });
+  CHECK(error.find("has no whole checkpoint") != std::string::npos);
+  CHECK(error.find("model.safetensors: found CRC-32") != std::string::npos);
+  CHECK(differing(damaged, left_behind(options.output_dir, 4)) == Names{});
+}
+
+TEST_CASE("a run that has done more steps than asked for is not resumed", "[train]") {
+  const Scratch scratch;
+  RunOptions options = small_run(scratch / "run");
+  options.max_steps = 6;
+  auto first = small_classifier();
+  train::run(first, options, header);
+  options.max_steps = 4;
+  options.resume = true;
+  auto second = small_classifier();
+  const std::string error = error_of<ValueError>([&] { train::run(second, options, header); });
+  CHECK(error.find("has done 6 steps already, max_steps is 4") != std::string::npos);
+}
+
 TEST_CASE("resuming where nothing lies begins anew", "[train]") {
   const Scratch scratch;
   RunOptions options = small_run(scratch / "plain");

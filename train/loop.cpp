@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <filesystem>
 #include <optional>
 
@@ -11,6 +12,7 @@
 #include "cinta/core/context.h"
 #include "cinta/optim/accumulation.h"
 #include "cinta/train/checkpoint_directory.h"
+#include "cinta/train/checkpoint_names.h"
 #include "cinta/train/progress.h"
 #include "cinta/train/run_state.h"
 
@@ -133,12 +135,25 @@ class Run {
     if (metrics_) metrics_->append(step, fields, where_);
   }
 
+  /// Says which checkpoints are passed over. A run whose every checkpoint is damaged is not begun anew over them.
+  void report_skipped(const CheckpointSearch& search) {
+    for (const std::string& fault : search.skipped) {
+      const bool was_whole = fault.starts_with(checkpoint_prefix);
+      require<FileError>(search.newest || options_.overwrite || !was_whole, "resume", where_, options_.output_dir,
+                         " has no whole checkpoint; --overwrite starts anew: ", fault);
+      if (!options_.quiet) std::fprintf(stderr, "skipped %s\n", fault.c_str());
+    }
+  }
+
   void open_directory(const MetricFields& header) {
     const std::string metrics = options_.output_dir + "/metrics.jsonl";
     const CheckpointSearch search = newest_checkpoint(options_.output_dir, where_);
+    if (options_.resume) report_skipped(search);
     if (options_.resume && search.newest) {
       task_.load(search.newest->path);
       state_ = read_run_state(search.newest->path, optimizer_, where_);
+      require(options_.max_steps >= state_.step, "resume", where_, "the run has done ", state_.step,
+              " steps already, max_steps is ", options_.max_steps);
       metrics_ = MetricsLog::resume(metrics, header, state_.step, where_);
       return;
     }
