@@ -16,7 +16,10 @@ class Segment : public Hole, public std::enable_shared_from_this<Segment> {
       : function_(std::move(function)), keep_ops_(std::move(keep_ops)) {
     for (const Tensor& input : inputs) {
       const bool leaf = input.slot && input.slot->leaf;
-      inputs_.push_back({leaf ? input : detach(input), tracked(input), input.storage()->version()});
+      Input& own = inputs_.emplace_back();
+      own.tracked = tracked(input);
+      if (Keeper* keeper = mode().keeper; keeper && !leaf) std::tie(own.hole, own.index) = keeper->keep(input);
+      if (!own.hole) own.tensor = leaf ? input : detach(input);
     }
   }
 
@@ -36,13 +39,24 @@ class Segment : public Hole, public std::enable_shared_from_this<Segment> {
   }
   std::vector<std::vector<Tensor>>& kept_outputs() { return kept_outputs_; }
 
+  /// Notes what an op reads. What the segment itself computed is computed anew on the re-run; the rest (its inputs, and
+  /// what its function captured) has to be as it was.
+  void note_read(const char* op, const Tensor& tensor) {
+    const Storage* storage = tensor.storage().get();
+    if (std::find(computed_.begin(), computed_.end(), storage) != computed_.end()) return;
+    reads_.push_back({tensor.storage(), storage->version(), op, tensor.shape(), tensor.dtype()});
+  }
+  void note_computed(const Tensor& tensor) { computed_.push_back(tensor.storage().get()); }
+
  private:
+  void check_reads() const;
   void run_again();
   SegmentFunction function_;
   struct Input {
-    Tensor tensor;
-    bool tracked;
-    uint32_t version;
+    Tensor tensor;  ///< or, where an outer keeper took it:
+    std::shared_ptr<Hole> hole;
+    int index = 0;
+    bool tracked = false;
   };
   std::vector<Input> inputs_;
   std::vector<std::string> keep_ops_;
@@ -51,6 +65,15 @@ class Segment : public Hole, public std::enable_shared_from_this<Segment> {
     Dtype dtype;
   };
   std::vector<Form> forms_;  // of the tensors saved at first
+  struct Read {
+    std::weak_ptr<Storage> storage;
+    uint32_t version;
+    const char* op;
+    Shape shape;
+    Dtype dtype;
+  };
+  std::vector<Read> reads_;
+  std::vector<const Storage*> computed_;  // by ops of the first run
   std::vector<Tensor> filled_;
   std::vector<std::vector<Tensor>> kept_outputs_;
 };
@@ -59,10 +82,17 @@ class Segment : public Hole, public std::enable_shared_from_this<Segment> {
 class Recorder : public Keeper {
  public:
   explicit Recorder(std::shared_ptr<Segment> segment) : segment_(std::move(segment)) {}
+  bool in_segment() const override { return true; }
   std::pair<std::shared_ptr<Hole>, int> keep(const Tensor& tensor) override {
     return {segment_, segment_->add_hole(tensor)};
   }
+  bool recall(const char* name, std::span<const Tensor* const> inputs, std::vector<Tensor>&) override {
+    for (const Tensor* input : inputs)
+      if (*input) segment_->note_read(name, *input);
+    return false;
+  }
   bool retain(const char* name, std::span<const Tensor> outputs) override {
+    for (const Tensor& output : outputs) segment_->note_computed(output);
     if (!segment_->keeps(name)) return false;
     std::vector<Tensor> plain;
     for (const Tensor& output : outputs) plain.push_back(detach(output));
@@ -82,8 +112,9 @@ class Replayer : public Keeper {
     saved_.push_back(detach(tensor));
     return {};
   }
+  bool in_segment() const override { return true; }
   bool replaying() const override { return true; }
-  bool recall(const char* name, std::vector<Tensor>& outputs) override {
+  bool recall(const char* name, std::span<const Tensor* const>, std::vector<Tensor>& outputs) override {
     if (!segment_.keeps(name)) return false;
     require(next_ < segment_.kept_outputs().size(), "checkpoint", Where(), changed, "it ran ", name, " ",
             segment_.kept_outputs().size(), " times, and now more often");
@@ -98,13 +129,21 @@ class Replayer : public Keeper {
   size_t next_ = 0;
 };
 
+void Segment::check_reads() const {
+  for (const Read& read : reads_) {
+    const std::shared_ptr<Storage> storage = read.storage.lock();
+    require(!storage || storage->version() == read.version, "checkpoint", Where(), "what ", read.op,
+            " read in the segment, ", read.dtype, read.shape, ", was overwritten in place by ",
+            storage ? storage->last_writer() : "", " before backward");
+  }
+}
+
 void Segment::run_again() {
+  check_reads();
   std::vector<Tensor> inputs;
   for (const Input& input : inputs_) {
-    require(input.tensor.storage()->version() == input.version, "checkpoint", Where(), "an input of the segment, ",
-            input.tensor, ", was overwritten in place by ", input.tensor.storage()->last_writer(), " before backward");
-    inputs.push_back(input.tensor);
-    if (input.tracked && !input.tensor.slot) inputs.back().slot = std::make_shared<Slot>();
+    inputs.push_back(input.hole ? input.hole->fill(input.index) : input.tensor);
+    if (input.tracked && !inputs.back().slot) inputs.back().slot = std::make_shared<Slot>();
   }
   Replayer replayer(*this);
   Scoped recording(&Mode::recording, true);
@@ -123,7 +162,7 @@ void Segment::run_again() {
 
 std::vector<Tensor> checkpoint_segment(const SegmentFunction& function, const std::vector<Tensor>& inputs,
                                        const std::vector<std::string>& keep_ops) {
-  if (!mode().recording || mode().keeper) return function(inputs);
+  if (!mode().recording || (mode().keeper && mode().keeper->in_segment())) return function(inputs);
   auto segment = std::make_shared<Segment>(function, inputs, keep_ops);
   Recorder recorder(segment);
   Scoped keeper(&Mode::keeper, static_cast<Keeper*>(&recorder));

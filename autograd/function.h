@@ -96,7 +96,7 @@ auto apply_listed(Op op, Where where, const Pointers& inputs, const Ins&... in) 
   }
   Out out;
   std::vector<Tensor> recalled;
-  const bool known = record && now.keeper && now.keeper->recall(op_name(op), recalled);
+  const bool known = record && now.keeper && now.keeper->recall(op_name(op), inputs, recalled);
   if (known) {
     if constexpr (std::is_same_v<Out, Tensor>)
       out = std::move(recalled[0]);

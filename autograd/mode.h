@@ -21,10 +21,13 @@ struct Keeper {
   /// Takes a saved tensor over: returns the hole and index it can be had back from, or {null, 0} to have it kept as it
   /// is.
   virtual std::pair<std::shared_ptr<Hole>, int> keep(const Tensor& tensor) = 0;
+  /// True iff a checkpointed segment runs, for the first time or again: no other begins inside it.
+  virtual bool in_segment() const { return false; }
   /// True iff a segment is being re-run: ops save, but nothing is recorded.
   virtual bool replaying() const { return false; }
-  /// Called for an op about to run on tracked inputs; true when `outputs` were filled from an earlier run instead.
-  virtual bool recall(const char*, std::vector<Tensor>&) { return false; }
+  /// Called for an op about to run, some of its inputs tracked; true when `outputs` were filled from an earlier run
+  /// instead.
+  virtual bool recall(const char*, std::span<const Tensor* const> /*inputs*/, std::vector<Tensor>&) { return false; }
   /// Called with the outputs of a tracked op that ran; true when this keeper wants the op's saved tensors left as they
   /// are.
   virtual bool retain(const char*, std::span<const Tensor>) { return false; }

@@ -6,6 +6,7 @@
 #include "cinta/autograd/checkpoint.h"
 #include "cinta/autograd/function.h"
 #include "cinta/autograd/gradcheck.h"
+#include "cinta/autograd/offload.h"
 #include "cinta/autograd/tape.h"
 #include "cinta/core/context.h"
 #include "cinta/ops/activation.h"
@@ -44,7 +45,7 @@ struct Outcome {
 constexpr int layers = 4;
 
 /// One step of a BERT with dropout and padding.
-Outcome bert_step(const std::string& policy) {
+Outcome bert_step(const std::string& policy, bool offloaded = false) {
   models::BertConfig config = small_config(0.1);
   config.num_hidden_layers = layers;
   models::BertForMaskedLM model(config, 3);
@@ -59,7 +60,10 @@ Outcome bert_step(const std::string& policy) {
   const models::TokenBatch tokens{.ids = from_values(ids, {batch, length}),
                                   .lengths = from_values(std::vector<int32_t>{12, 3, 7, 12, 1, 9, 12, 5}, {batch})};
   const int64_t before = memory_statistics(cpu).live[static_cast<size_t>(Category::activations)];
+  std::optional<OffloadScope> offload;
+  if (offloaded) offload.emplace(host, 0);
   const Tensor loss = cross_entropy(model(tokens), from_values(labels, {batch * length}));
+  offload.reset();
   Outcome out;
   out.activation_bytes = memory_statistics(cpu).live[static_cast<size_t>(Category::activations)] - before;
   Counter counter;
@@ -89,6 +93,16 @@ TEST_CASE("every policy gives the same gradients bit for bit, and most keep less
   CHECK(sqrt < every);
   CHECK(every < selective);
   CHECK(2 * every < plain.activation_bytes);
+}
+
+TEST_CASE("the inputs of segments are offloaded too: the same gradients with less memory than either",
+          "[checkpointing]") {
+  const Outcome plain = bert_step("none"), every = bert_step("every:1"), offloaded = bert_step("none", true),
+                both = bert_step("every:1", true);
+  CHECK(both.gradients == plain.gradients);
+  CHECK(both.runs_again == every.runs_again);
+  CHECK(both.activation_bytes < every.activation_bytes);
+  CHECK(both.activation_bytes <= offloaded.activation_bytes);
 }
 
 TEST_CASE("selective checkpointing runs everything again but the kept ops", "[checkpointing]") {
@@ -206,7 +220,28 @@ TEST_CASE("an input overwritten before backward is found out", "[checkpointing]"
     fill_(h, 0);
   }
   const std::string error = error_of<ValueError>([&] { backward(y); });
-  CHECK(error.find("[checkpoint] an input of the segment, f32[2]@cpu, was overwritten in place by fill_") == 0);
+  CHECK(error.find("[checkpoint] what exp read in the segment, f32[2], was overwritten in place by fill_") == 0);
+}
+
+TEST_CASE("a captured tensor overwritten before backward is found out, a result of the segment is not",
+          "[checkpointing]") {
+  const Tensor x = leaf({1, 3}), bias = from_values(std::vector<float>{2, 5}, {2});
+  auto f = [bias](std::span<const Tensor> in) {
+    const Tensor h = in[0] + bias;  // saves nothing, yet what exp saves depends on the bias
+    return std::vector<Tensor>{h, exp(h)};
+  };
+  auto run = [&](const Tensor& overwritten) {
+    const std::vector<Tensor> y = checkpoint_segment(f, {x});
+    {
+      NoGrad off;
+      fill_(overwritten ? overwritten : y[0], 1);
+    }
+    return error_of<ValueError>([&] { backward(sum(y[1])); });
+  };
+  const std::vector<float> slopes = values(exp(detach(x) + bias));
+  CHECK(run({}) == "no error");
+  CHECK(values(gradient(x)) == slopes);
+  CHECK(run(bias).find("[checkpoint] what add read in the segment, f32[2], was overwritten in place by fill_") == 0);
 }
 
 TEST_CASE("an error inside a re-run leaves a tape that works", "[checkpointing]") {
