@@ -5,8 +5,6 @@
 
 #include "cinta/core/allocator.h"
 
-#include "cinta/core/error.h"
-
 namespace cinta {
 namespace {
 thread_local Context* current = nullptr;
@@ -58,17 +56,29 @@ Status* Context::status(Device device) {
   return at.status;
 }
 
-void Context::check_status(Device device) {
+Status Context::take_report(Device device) {
   PerDevice& at = entry(device);
-  if (!at.status || device.backend == meta.backend) return;
   Status found{};
+  if (!at.status || device.backend == meta.backend) return found;
   runtime_of(device).copy(at.stream, &found, at.status, sizeof found);
   runtime_of(device).synchronize(at.stream);
-  if (found.kind == Status::fine) return;
   const Status fine{};
-  runtime_of(device).copy(at.stream, at.status, &fine, sizeof fine);
+  if (found.kind != Status::fine) runtime_of(device).copy(at.stream, at.status, &fine, sizeof fine);
+  return found;
+}
+
+void Context::check_status(Device device) {
+  const Status found = take_report(device);
+  if (found.kind == Status::fine) return;
   throw ValueError(join("[index] index ", found.value, " at position ", found.row, " is outside [0, ", found.limit,
                         ") on ", device, "; the step that read it must not be used"));
+}
+
+void Context::check_status_of(const char* op, Device device, Where where) {
+  if (!runtime_of(device).host_accessible()) return;
+  const Status found = take_report(device);
+  require(found.kind == Status::fine, op, where, "index ", found.value, " at position ", found.row, " is outside [0, ",
+          found.limit, ")");
 }
 
 Context& context() {

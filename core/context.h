@@ -5,6 +5,7 @@
 #include <atomic>
 #include <memory>
 
+#include "cinta/core/error.h"
 #include "cinta/core/memory.h"
 #include "cinta/core/runtime.h"
 
@@ -30,8 +31,12 @@ class Context {
   Status* status(Device device);
   /// Throws ValueError if a kernel reported bad data since the last call, and clears the report.
   void check_status(Device device);
+  /// The same for an op that has just run, by name, where that costs no waiting: on devices whose memory is the host's.
+  /// Others report at the host's next read.
+  void check_status_of(const char* op, Device device, Where where);
 
  private:
+  Status take_report(Device device);
   struct PerDevice;
   PerDevice& entry(Device device);
   PerDevice& make_entry(Device device);

@@ -124,7 +124,9 @@ void check_table(const char* op, const char* name, const Tensor& table, Where wh
 Tensor gather(const char* op, const Tensor& table, const Tensor& index, int64_t skip, Where where) {
   check_table(op, "table", table, where);
   check_index(op, "index", index, Dtype::i64, table, where);
-  return apply(GatherRows{op, skip, {}}, where, table, index);
+  Tensor rows = apply(GatherRows{op, skip, {}}, where, table, index);
+  context().check_status_of(op, table.device(), where);
+  return rows;
 }
 
 }  // namespace
@@ -170,7 +172,9 @@ Tensor embedding_sum(const Tensor& word, const Tensor& position, const Tensor& t
     require<ShapeError>(types.shape() == ids.shape(), op, where, "types has the shape of ids: ", types, " beside ",
                         ids);
   }
-  return apply(EmbeddingSum{skip, {}, {}}, where, word, position, type, ids, types);
+  Tensor sum = apply(EmbeddingSum{skip, {}, {}}, where, word, position, type, ids, types);
+  context().check_status_of(op, word.device(), where);
+  return sum;
 }
 
 }  // namespace cinta

@@ -1,5 +1,6 @@
 // Rows of a table by index, and the embedding sum of BERT. Indices are i64; one outside the table is found on the
-// device, read as 0, and thrown as a ValueError at the host's next read (Context::check_status).
+// device and read as 0, and thrown as a ValueError: at once by devices that share the host's memory, by others at the
+// host's next read (Context::check_status).
 #pragma once
 #include "cinta/core/tensor.h"
 

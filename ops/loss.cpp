@@ -104,6 +104,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels, const CrossEntr
           "label_smoothing lies in [0, 1], given ", options.label_smoothing);
   const kernels::CrossEntropy row{options.ignore_index, static_cast<float>(options.label_smoothing)};
   const Tensor losses = autograd::apply(CrossEntropy{row, {}, {}, {}, {}}, where, logits, labels);
+  context().check_status_of(op, logits.device(), where);
   if (options.reduction != Reduction::mean) return reduce(losses, options.reduction, where);
   const Tensor count = count_items(labels, options.ignore_index, losses.dtype(), where);
   return divide(sum(losses, {}, false, where), clamp(count, 1, INFINITY), where);

@@ -13,8 +13,8 @@ struct CrossEntropyOptions {
 };
 
 /// -sum(target * log_softmax(logits)) for logits[..,V] and labels[..] (i64). The mean is over the rows that are not
-/// ignored (0 when there are none). A label outside [0,V) is found on the device and thrown as a ValueError at the
-/// host's next read (Context::check_status).
+/// ignored (0 when there are none). A label outside [0,V) is found on the device and thrown as a ValueError: at
+/// once by devices that share the host's memory, by others at the host's next read (Context::check_status).
 Tensor cross_entropy(const Tensor& logits, const Tensor& labels, const CrossEntropyOptions& options = {},
                      Where where = Where::current());
 /// How many labels are not `ignore_index`, as a tensor of one element on their device: what sums of losses are divided

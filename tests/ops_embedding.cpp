@@ -7,6 +7,7 @@
 #include "cinta/ops/matmul.h"
 #include "cinta/ops/reduce.h"
 #include "cinta/ops/shape.h"
+#include "data_helpers.h"
 #include "op_table.h"
 
 using namespace cinta;
@@ -78,10 +79,15 @@ TEST_CASE("gradients of a table are added to the ones that are there", "[ops]") 
   }
 }
 
-TEST_CASE("an index outside the table is thrown at the host's next read", "[ops]") {
+TEST_CASE("an index outside the table is thrown with op and place", "[ops]") {
   for (Device device : {cpu, reference}) {
-    const Tensor y = gather_rows(full({3, 2}, 1, Dtype::f32, device), from_values<int64_t>({0, -1}, {2}, device));
-    CHECK_THROWS_WITH(to_vector<float>(y), "[index] index -1 at position 1 is outside [0, 3) on " + name_of(device) +
-                                               "; the step that read it must not be used");
+    const Tensor table = full({3, 2}, 1, Dtype::f32, device), bad = from_values<int64_t>({0, -1}, {2}, device);
+    const std::string error = error_of<ValueError>([&] { gather_rows(table, bad); });
+    CHECK(error.find("[gather_rows] index -1 at position 1 is outside [0, 3)") == 0);
+    CHECK(error.find("ops_embedding.cpp:") != std::string::npos);
+    const Tensor ids = from_values<int64_t>({0, 1, 3, 2}, {2, 2}, device);
+    CHECK(error_of<ValueError>([&] {
+            embedding_sum(table, table, table, ids);
+          }).find("[embedding_sum] index 3 at position 2 is outside [0, 3)") == 0);
   }
 }
