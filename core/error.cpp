@@ -1,6 +1,7 @@
 // How error messages are put together.
 #include "cinta/core/error.h"
 
+#include <cmath>
 #include <cstdio>
 
 namespace cinta {
@@ -14,7 +15,7 @@ void describe(std::string& out, unsigned long long number) { out += std::to_stri
 void describe(std::string& out, double number) {
   char text[32];
   std::snprintf(text, sizeof text, "%g", number);
-  out += text;
+  out += std::isnan(number) ? "nan" : text;  // whose sign says nothing
 }
 
 std::string located(std::string_view op, std::string_view message, Where where) {

@@ -43,6 +43,7 @@ class Tensor {
   }
   operator View() const { return view(); }
   /// The elements, for a contiguous tensor in host-accessible memory; throws DtypeError when T is not its type.
+  /// Writing through it is not noticed by the tape: a tensor saved for backward keeps the change.
   template <class T>
   std::span<T> data(Where where = Where::current()) const {
     check_host(dtype_of<T>(), where);

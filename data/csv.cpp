@@ -92,7 +92,7 @@ bool names_columns(const std::vector<std::string_view>& fields, Header header) {
 }  // namespace
 
 Table parse_csv(std::string_view text, const std::string& name, CsvOptions options, Where where) {
-  Parser parser{name, where, {.rows = 0, .columns = options.columns, .values = {}}};
+  Parser parser{name, where, {.rows = 0, .columns = options.columns, .values = {}, .first_line = 1}};
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // the byte order mark some programs write
   std::vector<std::string_view> fields;
   int64_t blank = 0;  // the first blank line of a run; only lines at the end may be blank
@@ -110,7 +110,10 @@ Table parse_csv(std::string_view text, const std::string& name, CsvOptions optio
     if (!split(line, fields)) parser.fail("a quote is never closed");
     if (parser.line_number == 1) {
       if (parser.table.columns == 0) parser.table.columns = static_cast<int64_t>(fields.size());
-      if (names_columns(fields, options.header)) continue;
+      if (names_columns(fields, options.header)) {
+        parser.table.first_line = 2;
+        continue;
+      }
     }
     parser.add_row(fields);
   }

@@ -13,6 +13,7 @@ namespace cinta::data {
 struct Table {
   int64_t rows = 0, columns = 0;
   std::vector<float> values;
+  int64_t first_line = 1;  ///< of the file, that row 0 stands in; rows are consecutive lines
 };
 
 /// Whether the first line names the columns. `detect`: it does when none of its fields is a number.

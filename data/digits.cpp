@@ -101,10 +101,11 @@ Examples read_digits(const std::string& path, Where where) {
   const Table table = read_csv(path, {.header = Header::detect, .columns = pixels + 1}, where);
   for (size_t i = 0; i < table.values.size(); ++i)
     if (i % (pixels + 1) != pixels && (table.values[i] < 0 || table.values[i] > brightest))
-      throw FileError(located("digits",
-                              join(path, ": row ", i / (pixels + 1) + 1, ": column ", i % (pixels + 1) + 1, ": found ",
-                                   table.values[i], ", expected a pixel in [0, 16]"),
-                              where));
+      throw FileError(
+          located("digits",
+                  join(path, ": line ", table.first_line + static_cast<int64_t>(i / (pixels + 1)), ": column ",
+                       i % (pixels + 1) + 1, ": found ", table.values[i], ", expected a pixel in [0, 16]"),
+                  where));
   return examples_from_table(table, path, 10, where);
 }
 

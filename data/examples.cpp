@@ -19,11 +19,10 @@ Examples examples_from_table(const Table& table, const std::string& name, int64_
     const auto begin = table.values.begin() + row * table.columns;
     const float label = begin[out.features];
     if (!(label >= 0 && label < limit && label == std::floor(label)))
-      throw FileError(
-          located("examples",
-                  join(name, ": row ", row + 1, ": the last column must be the class, a whole number in [0, ", limit,
-                       "), found ", label),
-                  where));
+      throw FileError(located("examples",
+                              join(name, ": line ", table.first_line + row, ": column ", table.columns, ": found ",
+                                   label, ", expected the class, a whole number in [0, ", limit, ")"),
+                              where));
     out.inputs.insert(out.inputs.end(), begin, begin + out.features);
     out.labels.push_back(static_cast<int64_t>(label));
   }
@@ -58,19 +57,14 @@ Standardizer Standardizer::learn(const Examples& train) {
   std::vector<double> sum(features), squares(features);
   for (size_t i = 0; i < train.inputs.size(); ++i) sum[i % features] += train.inputs[i];
   const double count = static_cast<double>(train.count);
-  double all = 0;
-  for (double& s : sum) all += (s /= count);
-  all /= static_cast<double>(features);
-  double spread = 0;
+  for (double& s : sum) s /= count;
   for (size_t i = 0; i < train.inputs.size(); ++i) {
-    const double from_mean = train.inputs[i] - sum[i % features], from_all = train.inputs[i] - all;
+    const double from_mean = train.inputs[i] - sum[i % features];
     squares[i % features] += from_mean * from_mean;
-    spread += from_all * from_all;
   }
-  const double floor = 0.1 * std::sqrt(spread / (count * static_cast<double>(features)));
   Standardizer out;
   for (size_t f = 0; f < features; ++f) {
-    const double deviation = std::max(std::sqrt(squares[f] / count), floor);
+    const double deviation = std::sqrt(squares[f] / count);
     out.mean.push_back(static_cast<float>(sum[f]));
     out.deviation.push_back(deviation > 0 ? static_cast<float>(deviation) : 1.0f);
   }
@@ -82,7 +76,7 @@ void Standardizer::apply(Examples& examples, Where where) const {
                       mean.size(), " features, given ", examples.features);
   for (size_t i = 0; i < examples.inputs.size(); ++i) {
     const size_t feature = i % mean.size();
-    examples.inputs[i] = (examples.inputs[i] - mean[feature]) / deviation[feature];
+    examples.inputs[i] = std::clamp((examples.inputs[i] - mean[feature]) / deviation[feature], -furthest, furthest);
   }
 }
 

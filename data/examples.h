@@ -17,7 +17,7 @@ struct Examples {
 };
 
 /// Examples from a table whose last column is the class (a whole number from 0). `classes` 0: one more than the largest
-/// label. Throws FileError naming `name` and the row for a label that is not a class.
+/// label. Throws FileError naming `name`, line and column for a label that is not a class.
 Examples examples_from_table(const Table& table, const std::string& name, int64_t classes = 0,
                              Where where = Where::current());
 
@@ -33,9 +33,10 @@ struct Split {
 /// unless both parts get rows.
 Split split(const Examples& examples, double test_fraction, uint64_t seed, Where where = Where::current());
 
-/// Shift and scale of each feature, learnt on training rows: x -> (x - mean) / deviation. A feature that hardly varies
-/// is not blown up: its deviation counts as a tenth of the deviation over all features.
+/// Shift and scale of each feature, learnt on training rows: x -> (x - mean) / deviation, no further from 0 than
+/// `furthest`, so that what was hardly ever seen (a pixel that is blank in all rows but one) cannot outweigh the rest.
 struct Standardizer {
+  static constexpr float furthest = 5;
   std::vector<float> mean, deviation;
   static Standardizer learn(const Examples& train);
   void apply(Examples& examples, Where where = Where::current()) const;

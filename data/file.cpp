@@ -91,4 +91,8 @@ std::string read_file(const std::string& path, size_t limit, Where where) {
   return is_gzip(bytes) ? gunzip(bytes, path, limit, where) : bytes;
 }
 
+uint32_t crc32_of(std::span<const std::byte> bytes, uint32_t before) {
+  return static_cast<uint32_t>(::crc32_z(before, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size()));
+}
+
 }  // namespace cinta::data

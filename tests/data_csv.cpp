@@ -147,8 +147,9 @@ TEST_CASE("Labelled rows from a table", "[data]") {
     return error_of<FileError>([&] { examples_from_table(parse_csv(text, "t.csv"), "t.csv", classes); });
   };
   CHECK_THAT(message("1,2,0\n3,4,2\n", 2),
-             Contains("t.csv: row 2: the last column must be the class") && Contains("in [0, 2), found 2"));
-  CHECK_THAT(message("1,-1\n", 0), Contains("row 1") && Contains("found -1"));
+             Contains("t.csv: line 2: column 3: found 2, expected the class, a whole number in [0, 2)"));
+  CHECK_THAT(message("1,-1\n", 0), Contains("line 1: column 2: found -1"));
+  CHECK_THAT(message("a,b\n1,0\n2,-1\n", 0), Contains("line 3: column 2: found -1"));
   CHECK_THAT(message("1,0.5\n", 0), Contains("found 0.5"));
   CHECK_THAT(message("1\n", 0), Contains("found 1 columns, expected features and then the class"));
 }
@@ -164,10 +165,14 @@ TEST_CASE("Standardised training rows have mean 0 and deviation 1", "[data]") {
     CHECK(squares == Approx(3));
   }
   for (size_t i = 0; i < 3; ++i) CHECK(rows.inputs[3 * i + 1] == 0);  // a constant feature is not blown up
-  Examples faint{2, 2, 1, {0, 100, 1, 300}, {0, 0}};  // varies by 0.5, a tenth of all features' deviation is some 12
-  Standardizer::learn(faint).apply(faint);
-  CHECK(std::abs(faint.inputs[0]) < 0.1);
-  CHECK(faint.inputs[1] == Approx(-1));
+  Examples scales{2, 2, 1, {0, 100, 1e-3f, 300}, {0, 0}};             // each feature has a scale of its own
+  Standardizer::learn(scales).apply(scales);
+  CHECK(scales.inputs[0] == Approx(-1));
+  CHECK(scales.inputs[1] == Approx(-1));
+  Examples rare{100, 1, 1, std::vector<float>(100, 0), std::vector<int64_t>(100, 0)};
+  rare.inputs[7] = -1;  // ten deviations from the mean
+  Standardizer::learn(rare).apply(rare);
+  CHECK(rare.inputs[7] == -Standardizer::furthest);
   Examples other{1, 2, 1, {0, 0}, {0}};
   CHECK_THAT(error_of<ShapeError>([&] { standardizer.apply(other); }), Contains("learnt on 3 features, given 2"));
 }

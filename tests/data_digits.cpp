@@ -63,9 +63,10 @@ TEST_CASE("Digits in another layout are refused", "[data]") {
     return error_of<FileError>([&] { read_digits(folder / "d.csv"); });
   };
   CHECK(message("16", "9") == "no error");
-  CHECK_THAT(message("17", "9"), Contains("d.csv: row 1: column 1: found 17, expected a pixel in [0, 16]"));
+  CHECK_THAT(message("17", "9"), Contains("d.csv: line 1: column 1: found 17, expected a pixel in [0, 16]"));
   CHECK_THAT(message("-1", "9"), Contains("found -1, expected a pixel"));
-  CHECK_THAT(message("1", "10"), Contains("row 1") && Contains("whole number in [0, 10), found 10"));
+  CHECK_THAT(message("1", "10"),
+             Contains("line 1: column 65: found 10, expected the class, a whole number in [0, 10)"));
   CHECK_THAT(message("1", "3", 62), Contains("line 1: found 64 columns, expected 65"));
 }
 

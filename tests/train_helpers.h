@@ -15,8 +15,9 @@ namespace cinta::testing {
 /// 160 rows to train on: ten batches of 16 are an epoch.
 inline data::Split small_digits() { return data::split(data::generate_digits(200, 4), 0.2, 4); }
 
-inline train::ClassifyTask small_classifier(data::Split split = small_digits()) {
-  return train::ClassifyTask(std::move(split), {24}, 16, 9);
+inline train::ClassifyTask small_classifier(data::Split split = small_digits(), int64_t batch_size = 16) {
+  const data::Standardizer identity{std::vector<float>(64, 0), std::vector<float>(64, 1)};
+  return train::ClassifyTask(std::move(split), identity, {24}, batch_size, 9);
 }
 
 /// 40 + 8 sequences of 12 tokens; most tokens follow from their neighbours.

@@ -198,6 +198,27 @@ TEST_CASE("a run in the place of another needs to be told so", "[train]") {
   CHECK(!std::filesystem::exists(options.output_dir + "/checkpoint-8"));
 }
 
+TEST_CASE("a try that failed before its first step is no run, a model without a run is not written over", "[train]") {
+  const Scratch scratch;
+  RunOptions options = small_run(scratch / "run");
+  options.max_steps = 4;
+  data::Split split = small_digits();
+  for (float& input : split.train.inputs) input = NAN;
+  auto damaged = small_classifier(split);
+  options.detect_anomaly = true;
+  CHECK_THROWS_AS(train::run(damaged, options, header), ValueError);
+  auto second = small_classifier();
+  CHECK(train::run(second, options, header).steps == 4);
+
+  std::filesystem::create_directory(scratch / "model");
+  write_bytes(scratch / "model/model.safetensors", "someone's");
+  options.output_dir = scratch / "model";
+  auto third = small_classifier();
+  CHECK(error_of<ValueError>([&] { train::run(third, options, header); }).find("already holds a run") !=
+        std::string::npos);
+  CHECK(read_bytes(scratch / "model/model.safetensors") == "someone's");
+}
+
 TEST_CASE("a run is not resumed with other options", "[train]") {
   const Scratch scratch;
   RunOptions options = small_run(scratch / "run");
@@ -298,7 +319,7 @@ TEST_CASE("threads and checkpointing change no bit of a run", "[train]") {
 
 TEST_CASE("accumulated micro-batches are one batch", "[train]") {
   auto loss = [](int64_t batch, int64_t accumulation) {
-    train::ClassifyTask task(small_digits(), {24}, batch, 9);
+    train::ClassifyTask task = small_classifier(small_digits(), batch);
     RunOptions options = small_run("");
     options.max_steps = 12;
     options.accumulation_steps = accumulation;

@@ -1,4 +1,4 @@
-// `cinta fill "std::[MASK]<int> v;"`, and `cinta eval`.
+// `cinta fill "std::[MASK]<int> v;"`.
 #include "tools/fill.h"
 
 #include <CLI/CLI.hpp>
@@ -12,7 +12,6 @@
 #include "cinta/data/wordpiece_files.h"
 #include "cinta/models/model_file.h"
 #include "cinta/ops/softmax.h"
-#include "cinta/train/masked_task.h"
 #include "tools/commands.h"
 #include "tools/train_options.h"
 
@@ -81,33 +80,6 @@ void add_fill(CLI::App& app) {
   command->callback([options] {
     const data::WordPiece tokenizer = data::load_wordpiece(options->model);
     print_filled(*load(options->model, tokenizer), tokenizer, options->text, options->top);
-  });
-}
-
-void add_eval(CLI::App& app) {
-  struct Options {
-    std::string data, model = "runs/headers-bert";
-    int64_t batch_size = 32;
-    uint64_t seed = 0;
-  };
-  auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("eval", "held-out loss and masked accuracy of a trained BERT on text files");
-  command->add_option("--data", options->data, "a text file or a folder")->required();
-  command->add_option("--model", options->model, "directory with model.safetensors, config.json, vocab.txt")
-      ->capture_default_str();
-  command->add_option("--batch_size", options->batch_size)->capture_default_str()->check(at_least(1));
-  command->add_option("--seed", options->seed, "of the masks")->capture_default_str();
-  command->callback([options] {
-    const std::string path = options->model + "/config.json";
-    const models::BertConfig config = models::BertConfig::from_json(data::read_file(path), path);
-    const data::WordPiece tokenizer = data::load_wordpiece(options->model);
-    const data::Sequences text =
-        data::make_sequences(data::read_documents(options->data), tokenizer, config.max_position_embeddings);
-    const train::MaskedCorpus corpus{tokenizer, text, text};
-    train::MaskedTask task(corpus, config, options->batch_size, options->seed);
-    task.load(options->model);
-    for (const auto& [name, value] : task.evaluate())
-      if (const double* number = std::get_if<double>(&value)) std::printf("%s %.4f\n", name.c_str(), *number);
   });
 }
 

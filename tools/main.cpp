@@ -2,6 +2,7 @@
 // and SIGTERM.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <new>
 
 #include "cinta/core/error.h"
 #include "tools/commands.h"
@@ -42,6 +43,9 @@ int main(int argc, char** argv) {
   } catch (const InputError& error) {
     std::fprintf(stderr, "cinta: %s\n", error.what());
     return 2;
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "cinta: out of memory\n");
+    return 1;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "cinta: %s\n", error.what());
     return 1;

@@ -3,42 +3,45 @@
 #include <cstdio>
 #include <memory>
 
-#include "cinta/data/digits.h"
+#include "cinta/data/file.h"
 #include "cinta/train/classify_task.h"
 #include "cinta/train/masked_task.h"
 #include "tools/commands.h"
 #include "tools/fill.h"
+#include "tools/read_examples.h"
 #include "tools/train_options.h"
 
 namespace cinta::tools {
 namespace {
 
 struct MlpOptions : TrainOptions {
+  std::string labels;
   std::vector<int64_t> hidden{128, 64};
   int64_t seeds = 1;
 };
 
-data::Examples read_examples(const std::string& path) {
-  constexpr int64_t generated_count = 1797;  // as many as the UCI set's test part
-  return path == "generated" ? data::generate_digits(generated_count, 0) : data::read_digits(path);
-}
-
 void train_mlp(const MlpOptions& options) {
   require(options.gradient_checkpointing == "none", "train", Where(), "an MLP has no layers to checkpoint, given ",
           "--gradient_checkpointing ", options.gradient_checkpointing);
-  const data::Examples examples = read_examples(options.data);
+  const data::Examples examples = read_examples(options.data, options.labels);
+  if (!options.run.quiet)
+    std::fprintf(stderr, "%s: %lld rows of %lld features, %lld classes\n", options.data.c_str(),
+                 static_cast<long long>(examples.count), static_cast<long long>(examples.features),
+                 static_cast<long long>(examples.classes));
+  const uint32_t crc32 = data::crc32_of(std::as_bytes(std::span(examples.labels)),
+                                        data::crc32_of(std::as_bytes(std::span(examples.inputs))));
   double sum = 0, squares = 0;
   for (int64_t i = 0; i < options.seeds; ++i) {
     const uint64_t seed = options.seed + static_cast<uint64_t>(i);
     data::Split split = data::split(examples, 0.2, seed);
     const data::Standardizer standardizer = data::Standardizer::learn(split.train);
-    standardizer.apply(split.train);
-    standardizer.apply(split.test);
+    for (data::Examples* part : {&split.train, &split.test}) standardizer.apply(*part);
     const int64_t train_count = split.train.count, test_count = split.test.count;
-    train::ClassifyTask task(std::move(split), options.hidden, options.batch_size, seed, parse_device(options.device));
+    train::ClassifyTask task(std::move(split), standardizer, options.hidden, options.batch_size, seed,
+                             parse_device(options.device));
     train::RunOptions run = options.resolve((train_count + options.batch_size - 1) / options.batch_size);
     if (i > 0 && !run.output_dir.empty()) run.output_dir += "/seed-" + std::to_string(seed);
-    const train::RunResult result = train::run(task, run, options.header("mlp"));
+    const train::RunResult result = train::run(task, run, options.header("mlp", crc32));
     publish(result, run.output_dir, {});
     if (result.stopped_by) return;
     const double accuracy = 100 * train::number(result.evaluation, "eval_accuracy");
@@ -82,8 +85,10 @@ void train_bert(const BertOptions& options) {
       data::unigram_baseline(corpus.train, corpus.held_out, corpus.tokenizer.vocabulary());
   say(join("bert-", options.size, ": ", task.model().parameter_count(), " parameters"));
 
+  const uint32_t crc32 = data::crc32_of(std::as_bytes(std::span(corpus.held_out.ids)),
+                                        data::crc32_of(std::as_bytes(std::span(corpus.train.ids))));
   const int64_t steps_per_epoch = (corpus.train.count + options.batch_size - 1) / options.batch_size;
-  const train::RunResult result = train::run(task, options.resolve(steps_per_epoch), options.header("bert"));
+  const train::RunResult result = train::run(task, options.resolve(steps_per_epoch), options.header("bert", crc32));
   publish(result, options.run.output_dir, {{"unigram", baseline.loss}});
   if (result.stopped_by) return;
   const double loss = train::number(result.evaluation, "eval_loss"),
@@ -114,8 +119,11 @@ void add_train(CLI::App& app) {
   mlp->epochs = 30;
   mlp->run.max_grad_norm = 0;
   CLI::App* mlp_command =
-      train->add_subcommand("mlp", "an MLP on handwritten digits (CSV of 64 pixels and the class, or 'generated')");
+      train->add_subcommand("mlp",
+                            "an MLP that tells classes apart: a CSV whose last column is the class (0, 1, ..), "
+                            "IDX images with --labels, or 'generated' digits");
   mlp->add_to(*mlp_command);
+  mlp_command->add_option("--labels", mlp->labels, "IDX file of the classes, where --data is one of images");
   mlp_command->add_option("--hidden", mlp->hidden, "widths of the hidden layers")->capture_default_str();
   mlp_command->add_option("--seeds", mlp->seeds, "runs with consecutive seeds")
       ->capture_default_str()

@@ -30,7 +30,10 @@ void train_characters(const CharacterOptions& options) {
 
   const int64_t step_characters = options.batch_size * options.length;
   const int64_t steps_per_epoch = (static_cast<int64_t>(corpus.train.size()) + step_characters - 1) / step_characters;
-  const train::RunResult result = train::run(task, options.resolve(steps_per_epoch), options.header("characters"));
+  const uint32_t crc32 =
+      data::crc32_of(std::as_bytes(std::span(corpus.held_out)), data::crc32_of(std::as_bytes(std::span(corpus.train))));
+  const train::RunResult result =
+      train::run(task, options.resolve(steps_per_epoch), options.header("characters", crc32));
   const double baseline = train::unigram_loss(corpus);
   publish(result, options.run.output_dir, {{"unigram", baseline}});
   if (result.stopped_by) return;

@@ -67,9 +67,10 @@ train::RunOptions TrainOptions::resolve(int64_t steps_per_epoch) const {
   return out;
 }
 
-train::MetricFields TrainOptions::header(const std::string& task) const {
+train::MetricFields TrainOptions::header(const std::string& task, uint32_t data_crc32) const {
   return {{"task", task},
           {"data", data},
+          {"data_crc32", static_cast<int64_t>(data_crc32)},
           {"seed", static_cast<int64_t>(seed)},
           {"batch_size", batch_size},
           {"gradient_accumulation_steps", run.accumulation_steps},

@@ -27,8 +27,8 @@ struct TrainOptions {
   void add_to(CLI::App& command);
   /// What remains to be done once the command line is read.
   train::RunOptions resolve(int64_t steps_per_epoch) const;
-  /// The first line of metrics.jsonl.
-  train::MetricFields header(const std::string& task) const;
+  /// The first line of metrics.jsonl. `data_crc32` tells the data from others under the same name.
+  train::MetricFields header(const std::string& task, uint32_t data_crc32) const;
 };
 
 /// After a run: model files into the run's directory, the loss curve beside them, and where they are.

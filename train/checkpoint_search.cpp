@@ -2,7 +2,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <cerrno>
 #include <charconv>
@@ -29,14 +28,14 @@ std::string file_fault(const std::string& path, uint64_t size, const std::string
   struct stat status {};
   if (::fstat(file.number, &status) != 0 || !S_ISREG(status.st_mode)) return "is no regular file";
   if (uint64_t(status.st_size) != size) return join("found ", long(status.st_size), " bytes, expected ", size);
-  std::vector<unsigned char> chunk(1 << 20);
+  std::vector<std::byte> chunk(1 << 20);
   uint32_t found = 0;
   for (;;) {
     const ssize_t count = ::read(file.number, chunk.data(), chunk.size());
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return std::string("reading failed: ") + std::strerror(errno);
     if (count == 0) break;
-    found = uint32_t(::crc32_z(found, chunk.data(), size_t(count)));
+    found = data::crc32_of(std::span(chunk).first(size_t(count)), found);
   }
   return hex_of(found) == crc32 ? "" : join("found CRC-32 ", hex_of(found), ", expected ", crc32);
 }

@@ -157,8 +157,10 @@ class Run {
       metrics_ = MetricsLog::resume(metrics, header, state_.step, where_);
       return;
     }
-    require(options_.overwrite || options_.resume || !(search.newest || std::filesystem::exists(metrics)), "train",
-            where_, options_.output_dir, " already holds a run; --resume goes on with it, --overwrite starts anew");
+    const bool begun = has_steps(metrics, where_);
+    const bool ended = std::filesystem::exists(options_.output_dir + "/model.safetensors");
+    require(options_.overwrite || options_.resume || !(search.newest || begun || ended), "train", where_,
+            options_.output_dir, " already holds a run; --resume goes on with it, --overwrite starts anew");
     make_directory(options_.output_dir, where_);
     remove_checkpoints(options_.output_dir, where_);
     metrics_ = MetricsLog::create(metrics, header, where_);

@@ -3,6 +3,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -150,6 +151,13 @@ MetricSeries MetricsFile::series(std::string_view name) const {
         series.values.push_back(*number);
       }
   return series;
+}
+
+bool has_steps(const std::string& path, Where where) {
+  if (!std::filesystem::exists(path)) return false;
+  const std::string text = data::read_file(path, data::maximum_file_bytes, where);
+  const size_t end = text.find('\n');
+  return end != text.npos && end + 1 < text.size();
 }
 
 MetricsFile read_metrics(const std::string& path, Where where) {

@@ -63,6 +63,9 @@ struct MetricsFile {
   MetricSeries series(std::string_view name) const;
 };
 
+/// Whether a step was written to the file; no more of it is looked at. False where there is none.
+bool has_steps(const std::string& path, Where where = Where::current());
+
 /// Reads the file; a last line without its end (a run in progress) is left out. Throws FileError naming file and line.
 MetricsFile read_metrics(const std::string& path, Where where = Where::current());
 
