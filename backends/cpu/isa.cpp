@@ -9,7 +9,7 @@
 namespace cinta {
 namespace {
 
-constexpr std::array names{"baseline", "avx2", "avx512"};
+constexpr std::array names{"baseline", "avx2", "avx512", "avx512_bf16"};
 
 int processor_level() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -18,7 +18,8 @@ int processor_level() {
                     __builtin_cpu_supports("f16c");
   const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
-  return avx512 ? 2 : avx2 ? 1 : 0;
+  const bool bf16 = avx512 && __builtin_cpu_supports("avx512bf16");
+  return bf16 ? 3 : avx512 ? 2 : avx2 ? 1 : 0;
 #else
   return 0;
 #endif
@@ -42,7 +43,8 @@ const char* isa_name(int level) { return names[static_cast<size_t>(level)]; }
 
 void check_isa() {
   require(wanted_level() < static_cast<int>(names.size()), "cpu", Where(),
-          "the environment variable CINTA_ISA is baseline, avx2 or avx512, given '", std::getenv("CINTA_ISA"), "'");
+          "the environment variable CINTA_ISA is baseline, avx2, avx512 or avx512_bf16, given '",
+          std::getenv("CINTA_ISA"), "'");
 }
 
 }  // namespace cinta
