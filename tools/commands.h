@@ -1,6 +1,7 @@
 // The commands of `cinta`: each file adds one to the command line.
 #pragma once
 #include <csignal>
+#include <functional>
 
 namespace CLI {
 class App;
@@ -15,10 +16,14 @@ void stop_on_signals();
 /// What main() returns after a clean stop on a signal: 128 + its number.
 extern int exit_code;
 
+/// What a command does once its options are read.
+void set_work(const CLI::App& command, std::function<void()> work);
+
 void add_train(CLI::App& app);
 /// Adds `characters` to the command `train`.
 void add_train_characters(CLI::App& train);
 void add_eval(CLI::App& app);
+void add_config(CLI::App& app);
 void add_fill(CLI::App& app);
 
 }  // namespace cinta::tools

@@ -72,7 +72,7 @@ void add_eval(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--batch_size", options->batch_size)->capture_default_str()->check(at_least(1));
   command->add_option("--seed", options->seed, "of a BERT's masks")->capture_default_str();
-  command->callback([options] {
+  set_work(*command, [options] {
     const train::MetricFields numbers = is_mlp(options->model) ? evaluate_mlp(*options) : evaluate_bert(*options);
     for (const auto& [name, value] : numbers)
       if (const double* number = std::get_if<double>(&value)) std::printf("%s %.4f\n", name.c_str(), *number);

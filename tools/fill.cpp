@@ -77,7 +77,7 @@ void add_fill(CLI::App& app) {
   command->add_option("--model", options->model, "directory with model.safetensors, config.json, vocab.txt")
       ->capture_default_str();
   command->add_option("--top", options->top, "guesses to show")->capture_default_str()->check(at_least(1));
-  command->callback([options] {
+  set_work(*command, [options] {
     const data::WordPiece tokenizer = data::load_wordpiece(options->model);
     print_filled(*load(options->model, tokenizer), tokenizer, options->text, options->top);
   });

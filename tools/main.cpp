@@ -2,10 +2,12 @@
 // and SIGTERM.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <map>
 #include <new>
 
 #include "cinta/core/error.h"
 #include "tools/commands.h"
+#include "tools/settings.h"
 
 namespace cinta::tools {
 
@@ -23,23 +25,57 @@ void stop_on_signals() {
   for (int number : {SIGINT, SIGTERM}) sigaction(number, &action, nullptr);
 }
 
+namespace {
+
+std::map<const CLI::App*, std::function<void()>>& works() {
+  static std::map<const CLI::App*, std::function<void()>> all;
+  return all;
+}
+
+/// What the parser says of arguments it does not know, with the option that was probably meant.
+std::string with_nearest(const std::string& message, CLI::App& app, const Arguments& arguments) {
+  const CLI::App& command = *command_of(app, arguments);
+  for (const std::string& word : app.remaining(true))
+    if (word.starts_with("--"))
+      if (const std::string near = nearest_option(command, word.substr(2, word.find('=') - 2)); !near.empty())
+        return message + "; the nearest option is --" + near;
+  return message;
+}
+
+}  // namespace
+
+void set_work(const CLI::App& command, std::function<void()> work) { works()[&command] = std::move(work); }
+
+/// Adds the commands, settles the options of the one that was named and does its work.
+int run(int argc, char** argv) {
+  CLI::App app{"Cinta trains small deep-learning models."};
+  app.require_subcommand(1);
+  for (auto add : {add_train, add_eval, add_fill, add_config}) add(app);
+  Arguments given(argv + 1, argv + argc);
+  const std::optional<ConfigRequest> request = take_config_request(app, given);
+  const Settings settings = settle(app, given);
+  try {
+    Arguments reversed(settings.arguments.rbegin(), settings.arguments.rend());  // the order that the parser takes
+    app.parse(reversed);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help
+    throw ValueError(with_nearest(error.what(), app, given) + "; --help shows what there is");
+  }
+  const CLI::App& command = *command_of(app, given);
+  if (request)
+    print_settings(command, settings, *request);
+  else
+    works().at (&command)();
+  return exit_code;
+}
+
 }  // namespace cinta::tools
 
 int main(int argc, char** argv) {
   using namespace cinta;
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error to report
-  CLI::App app{"Cinta trains small deep-learning models."};
-  app.require_subcommand(1);
-  tools::add_train(app);
-  tools::add_eval(app);
-  tools::add_fill(app);
   try {
-    app.parse(argc, argv);
-    return tools::exit_code;
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help
-    std::fprintf(stderr, "cinta: %s; --help shows what there is\n", error.what());
-    return 2;
+    return tools::run(argc, argv);
   } catch (const InputError& error) {
     std::fprintf(stderr, "cinta: %s\n", error.what());
     return 2;

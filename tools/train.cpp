@@ -128,7 +128,7 @@ void add_train(CLI::App& app) {
   mlp_command->add_option("--seeds", mlp->seeds, "runs with consecutive seeds")
       ->capture_default_str()
       ->check(at_least(1));
-  mlp_command->callback([mlp, mlp_command] {
+  set_work(*mlp_command, [mlp, mlp_command] {
     if (mlp_command->count("--max_steps")) mlp->epochs = 0;
     train_mlp(*mlp);
   });
@@ -149,7 +149,7 @@ void add_train(CLI::App& app) {
                    "standard deviation of the first weights; 0: 0.02 * sqrt(768 / width)")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
-  bert_command->callback([bert] { train_bert(*bert); });
+  set_work(*bert_command, [bert] { train_bert(*bert); });
 
   add_train_characters(*train);
 }

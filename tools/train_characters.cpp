@@ -66,7 +66,7 @@ void add_train_characters(CLI::App& train) {
   command->add_option("--heads", options->heads)->capture_default_str();
   command->add_option("--sequence_length", options->length)->capture_default_str();
   command->add_option("--dropout", options->dropout)->capture_default_str();
-  command->callback([options] { train_characters(*options); });
+  set_work(*command, [options] { train_characters(*options); });
 }
 
 }  // namespace cinta::tools

@@ -22,6 +22,8 @@ CLI::Validator at_least(int64_t least) {
 
 void TrainOptions::add_to(CLI::App& command) {
   optim::AdamWOptions& adam = run.optimizer;
+  command.add_option("--config", config, "JSON file of options; CINTA_NAME in the environment and this line go before");
+  command.add_option("--params", params, "JSON file of options that a search chose; only this line goes before");
   command.add_option("--data", data, "what to train on")->required();
   command.add_option("--output_dir", run.output_dir, "directory of the run")->capture_default_str();
   command.add_option("--max_steps", run.max_steps, "optimizer steps")->capture_default_str();

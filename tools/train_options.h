@@ -12,6 +12,7 @@ namespace cinta::tools {
 CLI::Validator at_least(int64_t least);
 
 struct TrainOptions {
+  std::string config, params;  ///< read before the command line is (tools/settings.h)
   std::string data;
   train::RunOptions run;
   std::string schedule = "linear";

@@ -1,0 +1,97 @@
+// Where the command's options come from: the command line before --params, the environment, --config and the defaults;
+// names that are no option are refused with the nearest.
+#include <catch2/catch.hpp>
+#include <cstdlib>
+
+#include "command_helpers.h"
+
+using namespace cinta::testing;
+
+namespace {
+
+/// A variable of the environment for a scope.
+struct Variable {
+  Variable(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
+  ~Variable() { ::unsetenv(name_); }
+  const char* name_;
+};
+
+/// The words behind `name` in what `cinta config` printed.
+std::vector<std::string> shown(const std::string& printed, const std::string& name) {
+  std::istringstream lines(printed);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string first;
+    words >> first;
+    if (first != name) continue;
+    std::vector<std::string> out;
+    for (std::string word; words >> word;) out.push_back(word);
+    return out;
+  }
+  return {};
+}
+
+using Words = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("an option is taken from the nearest of command line, params, environment, config and default", "[command]") {
+  const Scratch scratch;
+  const std::string config = scratch / "run.json", params = scratch / "trial.json";
+  write_bytes(config, R"({"seed": 1, "max_steps": 2, "learning_rate": 0.5, "hidden": [8, 9], "logging_steps": 3})");
+  write_bytes(params, R"({"learning_rate": 0.25, "lr_scheduler_type": "cosine"})");
+  const Variable seed("CINTA_SEED", "7"), rate("CINTA_LEARNING_RATE", "0.125"), steps("CINTA_MAX_STEPS", "20");
+  const Finished printed =
+      run_cinta({"config", "train", "mlp", "--config", config, "--params", params, "--max_steps=30", "--print"});
+  INFO(printed.out << printed.error);
+  REQUIRE(printed.code == 0);
+  CHECK(shown(printed.out, "max_steps") == Words{"30", "command", "line"});
+  CHECK(shown(printed.out, "learning_rate") == Words{"0.25", params});
+  CHECK(shown(printed.out, "lr_scheduler_type") == Words{"cosine", params});
+  CHECK(shown(printed.out, "seed") == Words{"7", "CINTA_SEED"});
+  CHECK(shown(printed.out, "hidden") == Words{"8,9", config});
+  CHECK(shown(printed.out, "logging_steps") == Words{"3", config});
+  CHECK(shown(printed.out, "adam_beta1") == Words{"0.9", "default"});
+  CHECK(run_cinta({"config", "--json"}).out.find("\"vocab_size\": {\n    \"value\": \"4096\"") != std::string::npos);
+}
+
+TEST_CASE("a run obeys the files and the environment as it does the command line", "[command]") {
+  const Scratch scratch;
+  const std::string config = scratch / "run.json";
+  write_bytes(config, R"({"data": "generated", "max_steps": 5, "hidden": [8], "batch_size": 4, "quiet": true})");
+  const Variable directory("CINTA_OUTPUT_DIR", (scratch / "from").c_str());
+  REQUIRE(run_cinta({"train", "mlp", "--config", config, "--threads", "1"}).code == 0);
+  ::unsetenv("CINTA_OUTPUT_DIR");
+  REQUIRE(run_cinta({"train", "mlp", "--data", "generated", "--max_steps", "5", "--hidden", "8", "--batch_size", "4",
+                     "--quiet", "--threads", "1", "--output_dir", scratch / "line"})
+              .code == 0);
+  for (const char* name : {"/model.safetensors", "/metrics.jsonl", "/config.json"})
+    CHECK(read_bytes(scratch / "from" + name) == read_bytes(scratch / "line" + name));
+}
+
+TEST_CASE("what is no option is refused with the nearest that is", "[command]") {
+  const Scratch scratch;
+  const std::string config = scratch / "run.json";
+  auto refused = [&](const Arguments& arguments) {
+    const Finished finished = run_cinta(arguments);
+    CHECK(finished.code == 2);
+    return finished.error;
+  };
+  auto contains = [](const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; };
+  CHECK(contains(refused({"train", "mlp", "--data", "generated", "--lerning_rate", "1"}),
+                 "nearest option is --learning_rate"));
+  for (const auto& [text, part] : std::vector<std::pair<std::string, std::string>>{
+           {R"({"batch_sise": 4})", "run.json: 'batch_sise' is no option of mlp; the nearest is 'batch_size'"},
+           {R"({"zzz": 4})", "run.json: 'zzz' is no option of mlp"},
+           {R"({"seed": {"a": 1}})", "run.json: seed: found {\"a\":1}"},
+           {R"({"seed": null})", "run.json: seed: found null"},
+           {R"([1])", "run.json: is not a JSON object of option names"},
+           {R"({"seed": "many"})", "--seed = many"}}) {
+    write_bytes(config, text);
+    INFO(text);
+    CHECK(contains(refused({"train", "mlp", "--data", "generated", "--config", config}), part));
+  }
+  CHECK(contains(refused({"train", "mlp", "--config", scratch / "none.json"}), "none.json: cannot be opened"));
+  const Variable seed("CINTA_SEED", "x");
+  CHECK(contains(refused({"train", "mlp", "--data", "generated"}), "--seed = x"));
+}

@@ -1,0 +1,45 @@
+// Where the value of an option comes from: the command line, else --params FILE (what a search chose), else CINTA_NAME
+// in the environment, else --config FILE, else its default. The parser sees one command line, in which what was found
+// elsewhere stands too.
+#pragma once
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace cinta::tools {
+
+/// A command line without the program's name.
+using Arguments = std::vector<std::string>;
+
+struct Settings {
+  Arguments arguments;                         ///< for the parser
+  std::map<std::string, std::string> origins;  ///< option without dashes -> where its value came from
+};
+
+/// Adds what the environment and the files named in `given` say about options of the command that `given` names.
+/// Files are flat JSON objects of option names. Throws FileError for a file that is not, ValueError for a key that is
+/// no option, naming the nearest.
+Settings settle(CLI::App& app, const Arguments& given);
+
+/// The command of `app` that the first words of `arguments` name: `app` itself when none does.
+CLI::App* command_of(CLI::App& app, const Arguments& arguments);
+
+/// Of the names of a command's options the one that takes the fewest edits; empty when none is near.
+std::string nearest_option(const CLI::App& command, const std::string& name);
+
+/// That a command's settings are to be shown instead of its work being done.
+struct ConfigRequest {
+  bool as_json = false;
+};
+/// For `cinta config COMMAND ...`: takes what is config's own off `arguments`. Nothing for other commands.
+std::optional<ConfigRequest> take_config_request(CLI::App& app, Arguments& arguments);
+/// Every option of a command that was parsed, its value and where that came from.
+void print_settings(const CLI::App& command, const Settings& settings, const ConfigRequest& request);
+
+}  // namespace cinta::tools
