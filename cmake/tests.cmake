@@ -11,7 +11,9 @@ target_link_libraries(cinta_tests PRIVATE cinta cinta_private Catch2::Catch2)
 target_include_directories(cinta_tests PRIVATE ${PROJECT_SOURCE_DIR})
 target_compile_definitions(cinta_tests PRIVATE CINTA_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                                                CINTA_BINARY_DIR="${PROJECT_BINARY_DIR}")
-target_compile_options(cinta_tests PRIVATE -O1)  # for a short build
+set(tests_optimization $<IF:$<BOOL:${CINTA_SANITIZE}>,-O0,-O1>)  # for a short build: sanitizers add much code
+target_compile_options(cinta_tests PRIVATE ${tests_optimization})
+target_compile_options(cinta_tests_main PRIVATE ${tests_optimization})
 add_dependencies(cinta_tests cinta_command)  # tests/command.cpp runs it
 # This one has a cell of the CPU backend, whose loops are compiled with the flag.
 set_source_files_properties(${PROJECT_SOURCE_DIR}/tests/recipe_op.cpp PROPERTIES COMPILE_OPTIONS -fopenmp-simd)
