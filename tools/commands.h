@@ -24,6 +24,8 @@ void add_train(CLI::App& app);
 void add_train_characters(CLI::App& train);
 void add_eval(CLI::App& app);
 void add_config(CLI::App& app);
+void add_predict(CLI::App& app);
+void add_tokenize(CLI::App& app);
 void add_fill(CLI::App& app);
 
 }  // namespace cinta::tools

@@ -1,0 +1,136 @@
+// `cinta predict` and `cinta tokenize` from outside: the numbers are the model's own, bad input is refused.
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "bert_helpers.h"
+#include "cinta/data/wordpiece_files.h"
+#include "cinta/models/model_file.h"
+#include "command_helpers.h"
+
+using namespace cinta;
+using namespace cinta::testing;
+
+namespace {
+
+/// A vocabulary of as many words as the small configuration has.
+data::WordPiece small_tokenizer(int64_t size) {
+  std::vector<std::string> tokens(std::begin(data::Vocabulary::specials), std::end(data::Vocabulary::specials));
+  while (static_cast<int64_t>(tokens.size()) < size) tokens.push_back("word" + std::to_string(tokens.size()));
+  return data::WordPiece(data::Vocabulary(tokens), {.lower_case = false, .strip_accents = false});
+}
+
+/// The directory of a model with first weights, and the model.
+template <class Model>
+struct Saved {
+  explicit Saved(uint64_t seed) : model(small_config(0.1), seed) {
+    std::filesystem::create_directory(directory);
+    models::save_weights(model, directory + "/model.safetensors");
+    write_bytes(directory + "/config.json", model.config().to_json(model.architecture()));
+    data::save_wordpiece(small_tokenizer(model.config().vocab_size), directory);
+    model.train(false);
+  }
+  Scratch scratch;
+  std::string directory = scratch / "model";
+  Model model;
+};
+
+void save(const std::string& path, std::vector<models::NamedTensor> tensors) {
+  std::vector<Tensor> hold;
+  data::save_safetensors(path, models::file_tensors(tensors, hold));
+}
+
+const std::vector<int64_t> ids{2, 7, 9, 3, 0, 0, 2, 8, 30, 31, 32, 3, 2, 3, 0, 0, 0, 0},
+    mask{1, 1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0};
+const std::vector<int32_t> lengths{4, 6, 2};
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("predict writes the logits that the model computes", "[command]") {
+  const ThreadScope one(1);
+  Saved<models::BertForMaskedLM> saved(3);
+  const autograd::NoGrad off;
+  const Tensor input_ids = from_values(ids, {3, 6});
+  save(saved.scratch / "in", {{"input_ids", input_ids}, {"attention_mask", from_values(mask, {3, 6})}});
+  const std::string out = saved.scratch / "out";
+  const Finished finished = run_cinta({"predict", "--model", saved.directory, "--input_ids", saved.scratch / "in",
+                                       "--output_logits", out, "--batch_size", "2"});
+  INFO(finished.error);
+  REQUIRE(finished.code == 0);
+  const Tensor logits = read_tensors(out).at("logits");
+  CHECK(logits.shape() == Shape{3, 6, 61});
+  const Tensor expected = saved.model({input_ids, {}, from_values(lengths, {3})});
+  CHECK(to_vector<float>(logits) == to_vector<float>(expected));
+
+  Saved<models::BertForPreTraining> both(4);
+  REQUIRE(run_cinta({"predict", "--model", both.directory, "--input_ids", saved.scratch / "in", "--output_logits", out})
+              .code == 0);
+  auto tensors = read_tensors(out);
+  const auto outputs = both.model({input_ids, {}, from_values(lengths, {3})});
+  CHECK(to_vector<float>(tensors.at("prediction_logits")) == to_vector<float>(outputs.masked));
+  CHECK(to_vector<float>(tensors.at("seq_relationship_logits")) == to_vector<float>(outputs.next_sentence));
+}
+
+TEST_CASE("predict names the classes of texts", "[command]") {
+  const ThreadScope one(1);
+  Saved<models::BertForSequenceClassification> saved(5);
+  const std::string texts = saved.scratch / "texts";
+  write_bytes(texts, "word7 word9\r\nword8 word30 word31 word32\n\n");
+  const Finished finished = run_cinta({"predict", "--model", saved.directory, "--data", texts, "--json"});
+  INFO(finished.error);
+  REQUIRE(finished.code == 0);
+  const autograd::NoGrad off;
+  const std::vector<float> expected =
+      to_vector<float>(saved.model({from_values(ids, {3, 6}), {}, from_values(lengths, {3})}));
+  std::istringstream lines(finished.out);
+  size_t at = 0;
+  for (std::string line; std::getline(lines, line); at += 3) {
+    const auto row = nlohmann::json::parse(line);
+    float sum = 0;
+    for (size_t i = 0; i < 3; ++i) sum += std::exp(expected.at(at + i));
+    for (size_t i = 0; i < 3; ++i)
+      CHECK(row["probabilities"][i].get<float>() == Approx(std::exp(expected[at + i]) / sum).epsilon(1e-5));
+    CHECK(expected[at + row["class"].get<size_t>()] == *std::max_element(&expected[at], &expected[at] + 3));
+  }
+  CHECK(at == 9);
+  CHECK(contains(run_cinta({"predict", "--model", saved.directory, "--text", "word7 word9"}).out, " %\n"));
+}
+
+TEST_CASE("predict refuses what is no input of the model", "[command]") {
+  Saved<models::BertForMaskedLM> saved(3);
+  auto refused = [&](const Arguments& more, const std::string& part) {
+    const Finished finished = run_cinta(Arguments{"predict", "--model", saved.directory} + more);
+    INFO(finished.error);
+    CHECK(finished.code == 2);
+    CHECK(contains(finished.error, part));
+  };
+  const std::string in = saved.scratch / "in";
+  refused({}, "one of --text, --data and --input_ids");
+  refused({"--text", "a", "--input_ids", in}, "given 2");
+  refused({"--text", "a"}, "cinta fill");
+  refused({"--input_ids", in}, "cannot be opened");
+  save(in, {{"ids", from_values(ids, {3, 6})}});
+  refused({"--input_ids", in}, "no tensor called input_ids");
+  save(in, {{"input_ids", from_values(std::vector<float>{1, 2}, {1, 2})}});
+  refused({"--input_ids", in}, "whole numbers");
+  save(in, {{"input_ids", from_values(std::vector<int64_t>(13, 1), {1, 13})}});
+  refused({"--input_ids", in, "--output_logits", saved.scratch / "out"}, "longer than the position table");
+  save(in, {{"input_ids", from_values(std::vector<int64_t>{2, 61}, {1, 2})}});
+  refused({"--input_ids", in, "--output_logits", saved.scratch / "out"}, "index 61 at position 1 is outside [0, 61)");
+  save(in, {{"input_ids", from_values(ids, {3, 6})}, {"attention_mask", from_values(ids, {3, 6})}});
+  refused({"--input_ids", in}, "row 0 is not ones and then zeros");
+  save(in, {{"input_ids", from_values(ids, {3, 6})}, {"attention_mask", from_values(ids, {6, 3})}});
+  refused({"--input_ids", in}, "have the shape of input_ids");
+  CHECK(!std::filesystem::exists(saved.scratch / "out"));
+}
+
+TEST_CASE("tokenize shows the pieces and their numbers", "[command]") {
+  Saved<models::BertForMaskedLM> saved(3);
+  const Finished finished = run_cinta({"tokenize", "word7 [MASK] what", "--model", saved.directory, "--json"});
+  REQUIRE(finished.code == 0);
+  CHECK(nlohmann::json::parse(finished.out) ==
+        nlohmann::json{{"tokens", {"[CLS]", "word7", "[MASK]", "[UNK]", "[SEP]"}}, {"input_ids", {2, 7, 4, 1, 3}}});
+  CHECK(contains(run_cinta({"tokenize", "word7", "--model", saved.directory}).out, "7  word7\n"));
+  CHECK(run_cinta({"tokenize", "word7", "--model", saved.scratch / "none"}).code == 2);
+}

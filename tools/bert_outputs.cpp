@@ -1,0 +1,131 @@
+// Reading tokens, batching, and the heads by name.
+#include "tools/bert_outputs.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "cinta/data/file.h"
+#include "cinta/data/safetensors.h"
+#include "cinta/models/model_file.h"
+#include "cinta/ops/elementwise.h"
+#include "cinta/ops/shape.h"
+
+namespace cinta::tools {
+namespace {
+
+/// A matrix of whole numbers in a safetensors file, as i64; absent when the file has none of that name.
+Tensor read_matrix(const data::SafetensorsFile& file, const char* name) {
+  const data::SafetensorsEntry* entry = file.find(name);
+  if (!entry) return {};
+  require<FileError>(entry->shape.size() == 2 && !is_floating(entry->dtype), "predict", Where(), file.path(), ": ",
+                     name, " is a matrix [samples, length] of whole numbers");
+  const Tensor tensor = empty(Shape(std::span<const int64_t>(entry->shape)), entry->dtype);
+  file.read(*entry, tensor.view().data);
+  return cast(tensor, Dtype::i64);
+}
+
+/// Runs `forward` on the samples of `tokens`, `batch_size` at a time, and joins what it gives.
+template <class Forward>
+Outputs in_batches(const models::TokenBatch& tokens, int64_t batch_size, Forward forward) {
+  std::vector<std::vector<Tensor>> parts;
+  Outputs outputs;
+  for (int64_t begin = 0; begin < tokens.ids.size(0); begin += batch_size) {
+    const int64_t end = std::min(begin + batch_size, tokens.ids.size(0));
+    auto rows = [&](const Tensor& all) { return all ? slice(all, 0, begin, end) : Tensor(); };
+    outputs = forward(models::TokenBatch{rows(tokens.ids), rows(tokens.types), rows(tokens.lengths)});
+    parts.resize(outputs.size());
+    for (size_t i = 0; i < outputs.size(); ++i) parts[i].push_back(outputs[i].tensor);
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) outputs[i].tensor = concat(parts[i], 0);
+  return outputs;
+}
+
+/// Weights into a model, which is then ready to predict.
+template <class Model>
+void load(Model& model, const std::string& directory) {
+  models::load_weights(model, directory + "/model.safetensors");
+  model.train(false);
+}
+
+}  // namespace
+
+models::TokenBatch read_tokens(const std::string& path) {
+  const data::SafetensorsFile file = data::SafetensorsFile::open(path);
+  models::TokenBatch batch{read_matrix(file, "input_ids"), read_matrix(file, "token_type_ids"), {}};
+  require<FileError>(bool(batch.ids), "predict", Where(), path, ": has no tensor called input_ids");
+  require<FileError>(batch.ids.numel() > 0, "predict", Where(), path, ": input_ids is empty: ", batch.ids);
+  const Tensor mask = read_matrix(file, "attention_mask");
+  for (const Tensor& other : {batch.types, mask})
+    require<FileError>(!other || other.shape() == batch.ids.shape(), "predict", Where(), path,
+                       ": token_type_ids and attention_mask have the shape of input_ids, ", batch.ids);
+  if (!mask) return batch;
+  const std::vector<int64_t> bits = to_vector<int64_t>(mask);
+  const size_t length = static_cast<size_t>(mask.size(1));
+  std::vector<int32_t> lengths;
+  for (size_t begin = 0; begin < bits.size(); begin += length) {
+    const auto row = std::span(bits).subspan(begin, length);
+    const int64_t ones = std::ranges::count(row, 1);
+    const bool prefix = ones > 0 &&
+                        std::all_of(row.begin(), row.begin() + ones, [](int64_t bit) { return bit == 1; }) &&
+                        std::all_of(row.begin() + ones, row.end(), [](int64_t bit) { return bit == 0; });
+    require<FileError>(prefix, "predict", Where(), path, ": attention_mask: row ", begin / std::max<size_t>(1, length),
+                       " is not ones and then zeros");
+    lengths.push_back(static_cast<int32_t>(ones));
+  }
+  batch.lengths = from_values(lengths, {static_cast<int64_t>(lengths.size())});
+  return batch;
+}
+
+models::TokenBatch encode(const std::vector<std::string>& texts, const data::WordPiece& tokenizer, int64_t longest) {
+  std::vector<data::Encoding> encodings;
+  size_t width = 1;
+  for (const std::string& text : texts) {
+    encodings.push_back(tokenizer.encode_framed(text, longest));
+    width = std::max(width, encodings.back().ids.size());
+  }
+  std::vector<int64_t> ids;
+  std::vector<int32_t> lengths;
+  const int32_t padding = tokenizer.vocabulary().id("[PAD]");
+  for (const data::Encoding& encoding : encodings) {
+    ids.insert(ids.end(), encoding.ids.begin(), encoding.ids.end());
+    ids.resize(ids.size() + width - encoding.ids.size(), padding);
+    lengths.push_back(static_cast<int32_t>(encoding.ids.size()));
+  }
+  const int64_t samples = static_cast<int64_t>(texts.size());
+  return {from_values(ids, {samples, static_cast<int64_t>(width)}), {}, from_values(lengths, {samples})};
+}
+
+Outputs run_bert(const std::string& directory, const models::TokenBatch& tokens, int64_t batch_size) {
+  const std::string path = directory + "/config.json", text = data::read_file(path);
+  const models::BertConfig config = models::BertConfig::from_json(text, path);
+  const nlohmann::json named = nlohmann::json::parse(text).value("architectures", nlohmann::json::array({""}));
+  const std::string architecture = named.is_array() && !named.empty() && named[0].is_string() ? named[0] : "";
+  auto unflattened = [](const Tensor& logits, const models::TokenBatch& batch) {
+    return reshape(logits, {batch.ids.size(0), batch.ids.size(1), logits.size(1)});
+  };
+  if (architecture == "BertForMaskedLM") {
+    models::BertForMaskedLM model(config);
+    load(model, directory);
+    return in_batches(tokens, batch_size, [&](const auto& batch) {
+      return Outputs{{"logits", unflattened(model(batch), batch)}};
+    });
+  }
+  if (architecture == "BertForPreTraining") {
+    models::BertForPreTraining model(config);
+    load(model, directory);
+    return in_batches(tokens, batch_size, [&](const auto& batch) {
+      const auto both = model(batch);
+      return Outputs{{"prediction_logits", unflattened(both.masked, batch)},
+                     {"seq_relationship_logits", both.next_sentence}};
+    });
+  }
+  require<FileError>(architecture == "BertForSequenceClassification", "predict", Where(), path,
+                     ": architectures is BertForMaskedLM, BertForPreTraining or BertForSequenceClassification, found '",
+                     architecture, "'");
+  models::BertForSequenceClassification model(config);
+  load(model, directory);
+  return in_batches(tokens, batch_size, [&](const auto& batch) { return Outputs{{"logits", model(batch)}}; });
+}
+
+}  // namespace cinta::tools

@@ -1,0 +1,24 @@
+// Tokens into a BERT of any head, and what comes out, by the names that Python users know.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "cinta/data/wordpiece.h"
+#include "cinta/models/bert/bert.h"
+
+namespace cinta::tools {
+
+using Outputs = std::vector<models::NamedTensor>;
+
+/// input_ids [samples, length] of a safetensors file, and where they are there token_type_ids and attention_mask (ones,
+/// then zeros). Throws FileError naming file and tensor.
+models::TokenBatch read_tokens(const std::string& path);
+
+/// Texts as tokens, padded to the longest, none cut longer than `longest`.
+models::TokenBatch encode(const std::vector<std::string>& texts, const data::WordPiece& tokenizer, int64_t longest);
+
+/// What the model in a directory, of the class that its config.json names, gives for `tokens`: logits (of each token,
+/// or of each sample for a classifier); prediction_logits and seq_relationship_logits for BertForPreTraining.
+Outputs run_bert(const std::string& directory, const models::TokenBatch& tokens, int64_t batch_size);
+
+}  // namespace cinta::tools

@@ -1,0 +1,111 @@
+// `cinta predict`: what a trained model computes on new data.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cinta/autograd/mode.h"
+#include "cinta/data/file.h"
+#include "cinta/data/safetensors.h"
+#include "cinta/data/wordpiece_files.h"
+#include "cinta/models/model_file.h"
+#include "cinta/ops/softmax.h"
+#include "cinta/train/classifier.h"
+#include "tools/bert_outputs.h"
+#include "tools/commands.h"
+#include "tools/read_examples.h"
+#include "tools/train_options.h"
+
+namespace cinta::tools {
+namespace {
+
+struct Options {
+  std::string model, input_ids, output_logits, data;
+  std::vector<std::string> texts;
+  int64_t batch_size = 32;
+  bool as_json = false;
+};
+
+/// The lines of a text file.
+std::vector<std::string> lines_of(const std::string& path) {
+  std::vector<std::string> lines;
+  const std::string text = data::read_file(path);
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    std::string line = text.substr(begin, end - begin);
+    if (line.ends_with('\r')) line.pop_back();
+    lines.push_back(std::move(line));
+    begin = end + 1;
+  }
+  return lines;
+}
+
+Outputs run_mlp(const Options& options) {
+  const train::Classifier classifier = train::load_classifier(options.model);
+  const data::Table table = data::read_csv(options.data, {.columns = classifier.sizes.front()});
+  data::Examples rows{table.rows, table.columns, 0, table.values, {}};
+  classifier.standardizer.apply(rows);
+  return {{"logits", (*classifier.mlp)(from_values(rows.inputs, {rows.count, rows.features}))}};
+}
+
+/// The most likely class of each row, and how likely.
+void print_classes(const Tensor& logits, bool as_json) {
+  const std::vector<float> probabilities = to_vector<float>(softmax(logits));
+  const size_t classes = static_cast<size_t>(logits.size(-1));
+  for (size_t begin = 0; begin < probabilities.size(); begin += classes) {
+    const auto row = std::span(probabilities).subspan(begin, classes);
+    const auto best = static_cast<size_t>(std::ranges::max_element(row) - row.begin());
+    if (as_json)
+      std::printf("%s\n", nlohmann::ordered_json{{"class", best}, {"probabilities", row}}.dump().c_str());
+    else
+      std::printf("%zu  %5.1f %%\n", best, 100.0 * row[best]);
+  }
+}
+
+void predict(const Options& options) {
+  const autograd::NoGrad off;
+  const auto config = nlohmann::json::parse(data::read_file(options.model + "/config.json"), nullptr, false);
+  const bool mlp = config.is_object() && config.value("model_type", nlohmann::json()) == "mlp";
+  const int inputs = !options.input_ids.empty() + !options.data.empty() + !options.texts.empty();
+  require(inputs == 1, "predict", Where(), "one of --text, --data and --input_ids, given ", inputs);
+  require(!mlp || !options.data.empty(), "predict", Where(), "an MLP reads rows of numbers: --data FILE.csv");
+  Outputs outputs;
+  if (mlp) {
+    outputs = run_mlp(options);
+  } else if (!options.input_ids.empty()) {
+    outputs = run_bert(options.model, read_tokens(options.input_ids), options.batch_size);
+  } else {
+    const std::vector<std::string> texts = options.texts.empty() ? lines_of(options.data) : options.texts;
+    require(!texts.empty(), "predict", Where(), options.data, " has no line");
+    const std::string path = options.model + "/config.json";
+    const int64_t longest = models::BertConfig::from_json(data::read_file(path), path).max_position_embeddings;
+    outputs = run_bert(options.model, encode(texts, data::load_wordpiece(options.model), longest), options.batch_size);
+  }
+  if (!options.output_logits.empty()) {
+    std::vector<Tensor> hold;
+    data::save_safetensors(options.output_logits, models::file_tensors(outputs, hold));
+  }
+  const Tensor& logits = outputs.front().tensor;
+  require(logits.rank() == 2 || !options.output_logits.empty(), "predict", Where(),
+          "this model has logits for every token: --output_logits FILE.safetensors takes them, cinta fill reads them");
+  if (logits.rank() == 2) print_classes(logits, options.as_json);
+}
+
+}  // namespace
+
+void add_predict(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("predict", "what a trained model computes: classes, or logits as a file");
+  command->add_option("--model", options->model, "directory with model.safetensors and config.json")->required();
+  command->add_option("--text", options->texts, "texts, for a BERT");
+  command->add_option("--data", options->data, "a file of texts, one a line; for an MLP a CSV of its features");
+  command->add_option("--input_ids", options->input_ids,
+                      "safetensors file with input_ids, and perhaps attention_mask and token_type_ids");
+  command->add_option("--output_logits", options->output_logits, "safetensors file for the logits");
+  command->add_option("--batch_size", options->batch_size)->capture_default_str()->check(at_least(1));
+  command->add_flag("--json", options->as_json, "an object a line");
+  set_work(*command, [options] { predict(*options); });
+}
+
+}  // namespace cinta::tools
