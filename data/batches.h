@@ -14,6 +14,7 @@ class ExampleBatches : public BatchSource {
  public:
   ExampleBatches(const Examples& examples, int64_t batch_size, uint64_t seed, Where where = Where::current());
   Batch batch(int64_t step) const override;
+  double epoch(int64_t step) const override { return order_.epoch(step); }
   int64_t steps_per_epoch() const { return order_.steps_per_epoch(); }
 
  private:
@@ -32,6 +33,7 @@ class MaskedBatches : public BatchSource {
   MaskedBatches(const Sequences& sequences, const Masker& masker, int64_t batch_size, uint64_t seed,
                 Walk walk = Walk::shuffled, Where where = Where::current());
   Batch batch(int64_t step) const override;
+  double epoch(int64_t step) const override { return order_.epoch(step); }
   int64_t steps_per_epoch() const { return order_.steps_per_epoch(); }
   /// Rows of a batch: batch size times the masker's capacity.
   int64_t rows() const { return batch_size_ * masker_.capacity(sequences_.length); }

@@ -37,6 +37,7 @@ class WindowBatches : public BatchSource {
   WindowBatches(std::span<const int32_t> tokens, int64_t length, int64_t batch_size, uint64_t seed,
                 Where where = Where::current());
   Batch batch(int64_t step) const override;
+  double epoch(int64_t step) const override { return order_.epoch(step); }
   int64_t steps_per_epoch() const { return order_.steps_per_epoch(); }
 
  private:

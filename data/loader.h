@@ -25,6 +25,20 @@ struct Batch {
 struct BatchSource {
   virtual ~BatchSource() = default;
   virtual Batch batch(int64_t step) const = 0;
+  /// How many times the samples were seen before `step`: 1.5 in the middle of the second epoch; 0 for a stream.
+  virtual double epoch(int64_t) const { return 0; }
+};
+
+/// The first `count` batches of another source, again and again: what a model that can learn at all must learn.
+class RepeatedBatches : public BatchSource {
+ public:
+  RepeatedBatches(const BatchSource& source, int64_t count) : source_(source), count_(count) {}
+  Batch batch(int64_t step) const override { return source_.batch(step % count_); }
+  double epoch(int64_t step) const override { return static_cast<double>(step) / static_cast<double>(count_); }
+
+ private:
+  const BatchSource& source_;
+  int64_t count_;
 };
 
 /// A sample and the epoch it is seen in.
@@ -44,6 +58,8 @@ class Order {
   std::vector<Draw> draws(int64_t step) const;
   /// Steps that see every sample at least once.
   int64_t steps_per_epoch() const { return (count_ + batch_size_ - 1) / batch_size_; }
+  /// Epochs before a step.
+  double epoch(int64_t step) const { return static_cast<double>(step * batch_size_) / static_cast<double>(count_); }
 
  private:
   struct Cache;  // the permutations last used, so that an epoch's is made once

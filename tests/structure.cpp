@@ -136,7 +136,7 @@ TEST_CASE("<cinta/cinta.h> reaches every public header, and pulls in the standar
                                           "train/checkpoint_names.h",
                                           "train/plot.h",
                                           "train/progress.h",
-                                          "train/run_state.h",
+                                          "train/run_files.h",
                                           "train/checkpoint_directory.h"};
   const std::set<std::string> public_folders = {"core",        "autograd", "ops",  "optim",
                                                 "distributed", "models",   "data", "train"};

@@ -55,7 +55,7 @@ void train_mlp(const MlpOptions& options) {
   if (options.seeds > 1)
     std::printf("mean of %lld seeds: test accuracy %.2f +- %.2f %%\n", static_cast<long long>(options.seeds), mean,
                 std::sqrt(std::max(0.0, (squares - count * mean * mean) / (count - 1))));
-  if (!options.run.output_dir.empty())
+  if (!options.run.output_dir.empty() && options.fast_dev_run == 0)
     std::printf("weights, metrics and loss curve: %s\n", options.run.output_dir.c_str());
 }
 
@@ -88,8 +88,9 @@ void train_bert(const BertOptions& options) {
   const uint32_t crc32 = data::crc32_of(std::as_bytes(std::span(corpus.held_out.ids)),
                                         data::crc32_of(std::as_bytes(std::span(corpus.train.ids))));
   const int64_t steps_per_epoch = (corpus.train.count + options.batch_size - 1) / options.batch_size;
-  const train::RunResult result = train::run(task, options.resolve(steps_per_epoch), options.header("bert", crc32));
-  publish(result, options.run.output_dir, {{"unigram", baseline.loss}});
+  const train::RunOptions run = options.resolve(steps_per_epoch);
+  const train::RunResult result = train::run(task, run, options.header("bert", crc32));
+  publish(result, run.output_dir, {{"unigram", baseline.loss}});
   if (result.stopped_by) return;
   const double loss = train::number(result.evaluation, "eval_loss"),
                accuracy = 100 * train::number(result.evaluation, "eval_masked_accuracy");
@@ -104,8 +105,7 @@ void train_bert(const BertOptions& options) {
                            "for (int i = 0; i < n; ++[MASK])"})
     if (static_cast<int64_t>(corpus.tokenizer.encode_framed(line).ids.size()) <= options.length)
       print_filled(task.model(), corpus.tokenizer, line, 3);
-  if (!options.run.output_dir.empty())
-    std::printf("weights, vocabulary, metrics and loss curve: %s\n", options.run.output_dir.c_str());
+  if (!run.output_dir.empty()) std::printf("weights, vocabulary, metrics and loss curve: %s\n", run.output_dir.c_str());
 }
 
 }  // namespace
@@ -128,10 +128,7 @@ void add_train(CLI::App& app) {
   mlp_command->add_option("--seeds", mlp->seeds, "runs with consecutive seeds")
       ->capture_default_str()
       ->check(at_least(1));
-  set_work(*mlp_command, [mlp, mlp_command] {
-    if (mlp_command->count("--max_steps")) mlp->epochs = 0;
-    train_mlp(*mlp);
-  });
+  set_work(*mlp_command, [mlp] { train_mlp(*mlp); });
 
   auto bert = std::make_shared<BertOptions>();
   bert->run.max_steps = 5000;

@@ -32,10 +32,10 @@ void train_characters(const CharacterOptions& options) {
   const int64_t steps_per_epoch = (static_cast<int64_t>(corpus.train.size()) + step_characters - 1) / step_characters;
   const uint32_t crc32 =
       data::crc32_of(std::as_bytes(std::span(corpus.held_out)), data::crc32_of(std::as_bytes(std::span(corpus.train))));
-  const train::RunResult result =
-      train::run(task, options.resolve(steps_per_epoch), options.header("characters", crc32));
+  const train::RunOptions run = options.resolve(steps_per_epoch);
+  const train::RunResult result = train::run(task, run, options.header("characters", crc32));
   const double baseline = train::unigram_loss(corpus);
-  publish(result, options.run.output_dir, {{"unigram", baseline}});
+  publish(result, run.output_dir, {{"unigram", baseline}});
   if (result.stopped_by) return;
   const double loss = train::number(result.evaluation, "eval_loss");
   std::printf("%lld steps in %.0f s, %.0f characters/s\n", static_cast<long long>(result.steps), result.seconds,
@@ -46,8 +46,7 @@ void train_characters(const CharacterOptions& options) {
   const std::string begin = corpus.characters.decode(std::span(corpus.held_out).first(8));
   std::printf("--- it goes on from the held-out text's first 8 characters:\n%s\n---\n",
               train::continue_text(task.model(), corpus.characters, begin, 240, options.seed).c_str());
-  if (!options.run.output_dir.empty())
-    std::printf("weights, characters, metrics and loss curve: %s\n", options.run.output_dir.c_str());
+  if (!run.output_dir.empty()) std::printf("weights, characters, metrics and loss curve: %s\n", run.output_dir.c_str());
 }
 
 }  // namespace

@@ -6,7 +6,8 @@
 #include <cstdio>
 
 #include "cinta/backends/threads.h"
-#include "cinta/train/run_state.h"
+#include "cinta/train/callbacks.h"
+#include "cinta/train/run_files.h"
 #include "tools/commands.h"
 
 namespace cinta::tools {
@@ -26,8 +27,10 @@ void TrainOptions::add_to(CLI::App& command) {
   command.add_option("--params", params, "JSON file of options that a search chose; only this line goes before");
   command.add_option("--data", data, "what to train on")->required();
   command.add_option("--output_dir", run.output_dir, "directory of the run")->capture_default_str();
-  command.add_option("--max_steps", run.max_steps, "optimizer steps")->capture_default_str();
-  command.add_option("--num_train_epochs", epochs, "passes over the data, instead of --max_steps")->check(at_least(0));
+  max_steps = command.add_option("--max_steps", run.max_steps, "optimizer steps")->capture_default_str();
+  command.add_option("--num_train_epochs", epochs, "passes over the data, unless --max_steps is given")
+      ->capture_default_str()
+      ->check(at_least(0));
   command.add_option("--per_device_train_batch_size,--batch_size", batch_size, "samples of a micro-batch")
       ->capture_default_str();
   command.add_option("--gradient_accumulation_steps", run.accumulation_steps, "micro-batches of a step")
@@ -45,8 +48,28 @@ void TrainOptions::add_to(CLI::App& command) {
   command.add_option("--gradient_checkpointing", gradient_checkpointing, "none, sqrt, every:N, selective:op,op")
       ->capture_default_str();
   command.add_option("--logging_steps", run.logging_steps)->capture_default_str();
+  command.add_option("--eval_strategy", eval_strategy, "no, steps, epoch; always at the end too")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"no", "steps", "epoch"}));
   command.add_option("--eval_steps", run.eval_steps, "0: at the end only")->capture_default_str();
+  command
+      .add_option("--save_strategy", save_strategy, "no, steps, epoch, best; always at the end and when stopped too")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"no", "steps", "epoch", "best"}));
   command.add_option("--save_steps", run.save_steps, "0: at the end and when stopped")->capture_default_str();
+  command.add_option("--save_total_limit", save_total_limit, "checkpoints kept beside the best; 0: all")
+      ->capture_default_str()
+      ->check(at_least(0));
+  command.add_flag("--load_best_model_at_end", load_best, "the run's model is that of the best evaluation");
+  command.add_option("--metric_for_best_model", best_metric)->capture_default_str();
+  greater = command.add_flag("--greater_is_better", greater_is_better, "unless given: when the metric is no loss");
+  command.add_option("--early_stopping", early_stopping,
+                     "e.g. patience=3,min_delta=0: evaluations without improvement");
+  command.add_option("--fast_dev_run", fast_dev_run, "try everything in this many steps, write nothing")
+      ->check(at_least(0));
+  command.add_option("--overfit_batches", run.overfit_batches, "learn this many batches by heart")
+      ->capture_default_str()
+      ->check(at_least(0));
   command.add_option("--seed", seed, "every random number follows from it")->capture_default_str()->check(at_least(0));
   command.add_option("--device", device)->capture_default_str();
   command.add_option("--threads", threads, "0: all cores")->capture_default_str()->check(CLI::Range(0, 1024));
@@ -56,14 +79,43 @@ void TrainOptions::add_to(CLI::App& command) {
   command.add_flag("--quiet", run.quiet, "no progress");
 }
 
+void TrainOptions::add_callbacks(train::RunOptions& out) const {
+  train::WatchedMetric metric{best_metric, greater_is_better};
+  if (!metric.name.starts_with("eval_")) metric.name = "eval_" + metric.name;
+  if (greater->count() == 0) metric.greater_is_better = !metric.name.ends_with("loss");
+  if (load_best || save_strategy == "best" || save_total_limit > 0)
+    out.callbacks.push_back(
+        std::make_shared<train::BestCheckpoint>(train::BestCheckpoint::Options{metric, save_total_limit, load_best}));
+  if (!early_stopping.empty()) {
+    train::EarlyStopping::Options stopping{.metric = metric};
+    for (const std::string& part : CLI::detail::split(early_stopping, ',')) {
+      const bool fits =
+          (part.starts_with("patience=") && CLI::detail::lexical_cast(part.substr(9), stopping.patience)) ||
+          (part.starts_with("min_delta=") && CLI::detail::lexical_cast(part.substr(10), stopping.min_delta));
+      require(fits, "train", Where(), "--early_stopping is patience=N,min_delta=X, given '", early_stopping, "'");
+    }
+    out.callbacks.push_back(std::make_shared<train::EarlyStopping>(stopping));
+  }
+}
+
 train::RunOptions TrainOptions::resolve(int64_t steps_per_epoch) const {
   if (threads > 0) set_threads(threads);
   train::RunOptions out = run;
   out.schedule.kind = optim::parse_schedule(schedule, Where());
   const double epoch_steps = std::ceil(epochs * static_cast<double>(steps_per_epoch));
   require(epoch_steps < 1e15, "train", Where(), "--num_train_epochs ", epochs, " is more than any run can do");
-  if (epochs > 0) out.max_steps = static_cast<int64_t>(epoch_steps);
+  if (epochs > 0 && max_steps->count() == 0) out.max_steps = static_cast<int64_t>(epoch_steps);
   if (warmup->count() == 0) out.schedule.warmup = std::min(out.schedule.warmup, out.max_steps / 10);
+  if (fast_dev_run > 0) {
+    out.max_steps = fast_dev_run;
+    out.logging_steps = 1;
+    out.output_dir.clear();
+  }
+  if (eval_strategy != "steps") out.eval_steps = 0;
+  if (save_strategy != "steps") out.save_steps = 0;
+  out.eval_each_epoch = eval_strategy == "epoch";
+  out.save_each_epoch = save_strategy == "epoch";
+  add_callbacks(out);
   out.stop = &stop_signal;
   stop_on_signals();
   return out;

@@ -17,17 +17,22 @@ struct TrainOptions {
   train::RunOptions run;
   std::string schedule = "linear";
   std::string gradient_checkpointing = "none";
+  std::string eval_strategy = "steps", save_strategy = "steps";
+  std::string early_stopping, best_metric = "eval_loss";
+  bool greater_is_better = false, load_best = false;
+  int64_t save_total_limit = 0, fast_dev_run = 0;
   std::string device = "cpu";
   int64_t batch_size = 32;
   double epochs = 0;
   uint64_t seed = 0;
   int threads = 0;
-  CLI::Option* warmup = nullptr;  ///< to see whether it was given
+  CLI::Option *max_steps = nullptr, *warmup = nullptr, *greater = nullptr;  ///< to see whether they were given
 
   /// Adds the options to a command; the members' values are the defaults.
   void add_to(CLI::App& command);
   /// What remains to be done once the command line is read.
   train::RunOptions resolve(int64_t steps_per_epoch) const;
+  void add_callbacks(train::RunOptions& out) const;
   /// The first line of metrics.jsonl. `data_crc32` tells the data from others under the same name.
   train::MetricFields header(const std::string& task, uint32_t data_crc32) const;
 };

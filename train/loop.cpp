@@ -6,15 +6,17 @@
 #include <cstdio>
 #include <filesystem>
 #include <optional>
+#include <utility>
 
 #include "cinta/autograd/anomaly.h"
 #include "cinta/autograd/tape.h"
 #include "cinta/core/context.h"
 #include "cinta/optim/accumulation.h"
+#include "cinta/train/callbacks.h"
 #include "cinta/train/checkpoint_directory.h"
 #include "cinta/train/checkpoint_names.h"
 #include "cinta/train/progress.h"
-#include "cinta/train/run_state.h"
+#include "cinta/train/run_files.h"
 
 namespace cinta::train {
 namespace {
@@ -32,44 +34,67 @@ class Run {
     optim::check(options_.schedule, where);
     require(options_.max_steps > 0 && options_.accumulation_steps > 0 && options_.logging_steps > 0, "train", where,
             "max_steps, gradient_accumulation_steps and logging_steps are positive");
-    require(options_.eval_steps >= 0 && options_.save_steps >= 0 && options_.max_grad_norm >= 0, "train", where,
-            "eval_steps, save_steps and max_grad_norm are not negative");
+    require(options_.eval_steps >= 0 && options_.save_steps >= 0 && options_.max_grad_norm >= 0 &&
+                options_.overfit_batches >= 0,
+            "train", where, "eval_steps, save_steps, max_grad_norm and overfit_batches are not negative");
     if (!options_.output_dir.empty()) open_directory(header);
-    loader_.emplace(task.batches(), state_.step * options_.accumulation_steps);
+    source_ = &task.batches();
+    if (options_.overfit_batches > 0) source_ = &repeated_.emplace(*source_, options_.overfit_batches);
+    loader_.emplace(*source_, state_.step * options_.accumulation_steps);
+    options_.callbacks.insert(options_.callbacks.begin(), std::make_shared<Cadence>());
   }
 
   RunResult finish() {
-    Progress progress({.total_steps = options_.max_steps,
-                       .first_step = state_.step,
-                       .plain_every = 10 * options_.logging_steps,
-                       .items = task_.progress_unit(),
-                       .quiet = options_.quiet});
+    progress_.emplace(ProgressOptions{.total_steps = options_.max_steps,
+                                      .first_step = state_.step,
+                                      .plain_every = 10 * options_.logging_steps,
+                                      .items = task_.progress_unit(),
+                                      .quiet = options_.quiet});
     std::optional<autograd::AnomalyScope> anomaly;
     if (options_.detect_anomaly) anomaly.emplace();
     const Clock::time_point start = Clock::now();
-    RunResult result;
-    while (state_.step < options_.max_steps && !stopped()) {
-      const Tensor norm = step();
+    call([](TrainerCallback& one, const Moment& now) { one.on_train_begin(now); });
+    while (state_.step < options_.max_steps && !control_.stop && !stopped()) {
+      if (begins_epoch(state_.step)) call([](auto& one, const Moment& now) { one.on_epoch_begin(now); });
+      call([](auto& one, const Moment& now) { one.on_step_begin(now); });
+      norm_ = step();
       ++state_.step;
-      if (state_.step % options_.logging_steps == 0 || state_.step == options_.max_steps) log(norm, result, progress);
-      const bool last = state_.step == options_.max_steps;
-      if (options_.eval_steps && state_.step % options_.eval_steps == 0 && !last) evaluate();
-      if (options_.save_steps && state_.step % options_.save_steps == 0 && !last && !stopped()) save();
+      call([](auto& one, const Moment& now) { one.on_step_end(now); });
+      if (begins_epoch(state_.step)) call([](auto& one, const Moment& now) { one.on_epoch_end(now); });
+      act();
     }
-    result.seconds = std::chrono::duration<double>(Clock::now() - start).count();
-    result.items_per_second = progress_items_ / result.seconds;
-    result.steps = state_.step;
+    result_.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    result_.items_per_second = progress_items_ / result_.seconds;
+    result_.steps = state_.step;
     if (stopped()) {
-      result.stopped_by = static_cast<int>(*options_.stop);
+      result_.stopped_by = static_cast<int>(*options_.stop);
     } else {
-      result.evaluation = evaluate();
+      result_.evaluation = evaluate();
     }
-    result.checkpoint = save();
-    return result;
+    save();
+    call([](auto& one, const Moment& now) { one.on_train_end(now); });
+    return result_;
   }
 
  private:
   bool stopped() const { return options_.stop && *options_.stop != 0; }
+  double epoch(int64_t step) const { return source_->epoch(step * options_.accumulation_steps); }
+  double epoch() const { return epoch(state_.step); }
+  /// Whether the step before the first of an epoch is done; an epoch may begin within a step.
+  bool begins_epoch(int64_t step) const { return step == 0 || std::floor(epoch(step)) > std::floor(epoch(step - 1)); }
+
+  template <class Event>
+  void call(Event event) {
+    const Moment now{options_, task_, state_, result_, control_, epoch()};
+    for (const auto& callback : options_.callbacks) event(*callback, now);
+  }
+
+  /// Does what the callbacks asked for.
+  void act() {
+    if (std::exchange(control_.log, false)) log();
+    if (std::exchange(control_.evaluate, false)) evaluate();
+    if (std::exchange(control_.save, false) && !stopped()) save();
+  }
 
   /// One update of the weights; returns the gradient norm.
   Tensor step() {
@@ -90,9 +115,11 @@ class Run {
       if (Random* random = task_.random()) random->set_first_sample(i * task_.samples_per_batch());
       const Forward forward = task_.forward(window[static_cast<size_t>(i)]);
       autograd::backward(forward.loss_sum, {.seeds = {seed}});
+      call([](auto& one, const Moment& now) { one.on_substep_end(now); });
       losses_.push_back(detach(forward.loss_sum));
       correct_.push_back(forward.correct);
     }
+    call([](auto& one, const Moment& now) { one.on_pre_optimizer_step(now); });
     return optimizer_.step(
         {.rate_factor = optim::rate_factor(options_.schedule, state_.step), .max_norm = options_.max_grad_norm},
         where_);
@@ -108,31 +135,39 @@ class Run {
             "; --detect_anomaly finds the op that made it");
   }
 
-  void log(const Tensor& norm, RunResult& result, Progress& progress) {
+  void log() {
     read_sums();
     const double items = static_cast<double>(std::max<int64_t>(1, state_.items));
-    result.loss = state_.loss_sum / items;
+    result_.loss = state_.loss_sum / items;
     const double accuracy = state_.correct_sum / items;
     const double rate = optimizer_.rate() * optim::rate_factor(options_.schedule, state_.step - 1);
-    write(
-        state_.step,
-        {{"loss", result.loss}, {task_.accuracy_name(), accuracy}, {"grad_norm", item(norm)}, {"learning_rate", rate}});
-    const std::vector<Shown> shown{{"loss", result.loss}, {task_.accuracy_name(), accuracy}};
-    progress.update(state_.step, shown, progress_items_);
+    const MetricFields fields{{"loss", result_.loss},
+                              {task_.accuracy_name(), accuracy},
+                              {"grad_norm", item(norm_)},
+                              {"learning_rate", rate},
+                              {"epoch", epoch()}};
+    write(fields);
+    const std::vector<Shown> shown{{"loss", result_.loss}, {task_.accuracy_name(), accuracy}};
+    progress_->update(state_.step, shown, progress_items_);
     state_.loss_sum = state_.correct_sum = 0;
     state_.items = 0;
+    call([&](auto& one, const Moment& now) { one.on_log(now, fields); });
   }
 
-  /// Evaluates; a resumed run finds its line in the metrics already.
+  /// Evaluates; a resumed run finds its line in the metrics already, and its callbacks have heard of it.
   MetricFields evaluate() {
-    MetricFields fields = task_.evaluate();
-    if (state_.evaluated_step != state_.step) write(state_.step, fields);
+    const MetricFields fields = task_.evaluate();
+    if (state_.evaluated_step == state_.step) return fields;
+    MetricFields line = fields;
+    line.emplace_back("epoch", epoch());
+    write(line);
     state_.evaluated_step = state_.step;
+    call([&](auto& one, const Moment& now) { one.on_evaluate(now, fields); });
     return fields;
   }
 
-  void write(int64_t step, const MetricFields& fields) {
-    if (metrics_) metrics_->append(step, fields, where_);
+  void write(const MetricFields& fields) {
+    if (metrics_) metrics_->append(state_.step, fields, where_);
   }
 
   /// Says which checkpoints are passed over. A run whose every checkpoint is damaged is not begun anew over them.
@@ -166,24 +201,30 @@ class Run {
     metrics_ = MetricsLog::create(metrics, header, where_);
   }
 
-  /// Writes a checkpoint and returns its directory.
-  std::string save() {
-    if (options_.output_dir.empty()) return {};
+  void save() {
+    if (options_.output_dir.empty()) return;
     read_sums();
     metrics_->sync();
     CheckpointWriter writer(options_.output_dir, state_.step, where_);
     task_.save(writer);
     write_run_state(writer, state_, optimizer_);
-    return writer.finish(where_);
+    result_.checkpoint = writer.finish(where_);
+    call([&](auto& one, const Moment& now) { one.on_save(now, result_.checkpoint); });
   }
 
   Task& task_;
   RunOptions options_;
   Where where_;
   optim::AdamW optimizer_;
+  const data::BatchSource* source_;
+  std::optional<data::RepeatedBatches> repeated_;
   std::optional<data::Prefetcher> loader_;
   std::optional<MetricsLog> metrics_;
   RunState state_;
+  RunResult result_;
+  Control control_;
+  std::optional<Progress> progress_;
+  Tensor norm_;                           ///< of the last step's gradient
   std::vector<Tensor> losses_, correct_;  ///< of micro-batches, on the device until somebody reads them
   double progress_items_ = 0;
 };

@@ -2,9 +2,11 @@
 // or not it was interrupted, because everything random is a function of the step.
 #pragma once
 #include <csignal>
+#include <memory>
 
 #include "cinta/optim/adamw.h"
 #include "cinta/optim/schedule.h"
+#include "cinta/train/callback.h"
 #include "cinta/train/task.h"
 
 namespace cinta::train {
@@ -17,13 +19,17 @@ struct RunOptions {
   optim::Schedule schedule = {};  ///< total 0: max_steps
   double max_grad_norm = 1.0;     ///< 0: no clipping
   int64_t logging_steps = 10;
-  int64_t eval_steps = 0;       ///< 0: at the end only
-  int64_t save_steps = 0;       ///< 0: at the end and when stopped
+  int64_t eval_steps = 0;        ///< 0: at the end only
+  int64_t save_steps = 0;        ///< 0: at the end and when stopped
+  bool eval_each_epoch = false;  ///< after the step in which an epoch ends
+  bool save_each_epoch = false;
+  int64_t overfit_batches = 0;  ///< train on this many batches again and again; 0: on all
   bool resume = false;          ///< go on from the newest whole checkpoint of output_dir
   bool overwrite = false;       ///< start anew where a run already lies
   bool detect_anomaly = false;  ///< find the op that makes the first NaN
   bool quiet = false;
   const volatile std::sig_atomic_t* stop = nullptr;  ///< set to a signal's number: finish the step, save, return
+  std::vector<std::shared_ptr<TrainerCallback>> callbacks = {};  ///< called in this order (train/callbacks.h)
 };
 
 struct RunResult {
@@ -31,8 +37,8 @@ struct RunResult {
   double loss = 0;  ///< mean over the last logging interval
   double seconds = 0;
   double items_per_second = 0;
-  MetricFields evaluation;  ///< empty when stopped early
-  std::string checkpoint;   ///< the directory written last; empty without output_dir
+  MetricFields evaluation;  ///< of the last step; empty when a signal stopped the run
+  std::string checkpoint;   ///< the one written last, or the best where that was loaded; empty without output_dir
   int stopped_by = 0;       ///< the signal, or 0
 };
 

@@ -1,5 +1,5 @@
 // State by parameter name, in the formats the weights use.
-#include "cinta/train/run_state.h"
+#include "cinta/train/run_files.h"
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -23,7 +23,8 @@ void write_run_state(CheckpointWriter& writer, const RunState& state, const opti
                                        {"interval_loss_sum", state.loss_sum},
                                        {"interval_correct", state.correct_sum},
                                        {"interval_items", state.items},
-                                       {"evaluated_step", state.evaluated_step}};
+                                       {"evaluated_step", state.evaluated_step},
+                                       {"callbacks", state.numbers}};
   const std::string text = json.dump(2) + "\n";
   writer.add(state_file).write(text.data(), text.size());
 }
@@ -45,9 +46,16 @@ RunState read_run_state(const std::string& directory, optim::Optimizer& optimize
                        ": no number called ", key);
     return json[key];
   };
-  return {number("global_step").get<int64_t>(), number("interval_loss_sum").get<double>(),
-          number("interval_correct").get<double>(), number("interval_items").get<int64_t>(),
-          number("evaluated_step").get<int64_t>()};
+  RunState state{number("global_step").get<int64_t>(),     number("interval_loss_sum").get<double>(),
+                 number("interval_correct").get<double>(), number("interval_items").get<int64_t>(),
+                 number("evaluated_step").get<int64_t>(),  {}};
+  const nlohmann::json callbacks = json.value("callbacks", nlohmann::json::object());
+  require<FileError>(callbacks.is_object(), "resume", where, path, ": callbacks is not an object");
+  for (const auto& [name, value] : callbacks.items()) {
+    require<FileError>(value.is_number(), "resume", where, path, ": callbacks: ", name, " is not a number");
+    state.numbers[name] = value.get<double>();
+  }
+  return state;
 }
 
 void publish_model(const std::string& checkpoint, const std::string& directory, Where where) {

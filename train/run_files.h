@@ -1,16 +1,10 @@
-// What a resumed run needs beside the weights: the optimizer's state and where the loop stood.
+// The files of a run beside the weights: the optimizer's state, where the loop stood, the model in its final place.
 #pragma once
 #include "cinta/optim/optimizer.h"
 #include "cinta/train/checkpoint_directory.h"
+#include "cinta/train/run_state.h"
 
 namespace cinta::train {
-
-struct RunState {
-  int64_t step = 0;
-  double loss_sum = 0, correct_sum = 0;  ///< of the logging interval that was under way
-  int64_t items = 0;
-  int64_t evaluated_step = -1;  ///< whose evaluation is the last in metrics.jsonl
-};
 
 /// Adds optimizer.safetensors and trainer_state.json to a checkpoint being written.
 void write_run_state(CheckpointWriter& writer, const RunState& state, const optim::Optimizer& optimizer);

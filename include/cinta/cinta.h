@@ -47,6 +47,7 @@
 #include "cinta/optim/clip.h"
 #include "cinta/optim/schedule.h"
 #include "cinta/optim/sgd.h"
+#include "cinta/train/callbacks.h"
 #include "cinta/train/character_task.h"
 #include "cinta/train/classify_task.h"
 #include "cinta/train/loop.h"

@@ -1,0 +1,227 @@
+// Callbacks: each event at its time, what they ask for is done, and what they keep survives an interruption.
+#include "cinta/train/callbacks.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "cinta/train/checkpoint_directory.h"
+#include "data_helpers.h"
+#include "train_helpers.h"
+
+using namespace cinta;
+using namespace cinta::testing;
+using train::Moment;
+using train::RunOptions;
+using train::RunResult;
+
+namespace {
+
+const train::MetricFields header{{"model", std::string("small")}};
+
+/// Writes down every event.
+struct Witness : train::TrainerCallback {
+  void on_train_begin(const Moment&) override { seen += "begin "; }
+  void on_epoch_begin(const Moment&) override { seen += "( "; }
+  void on_step_begin(const Moment& now) override { seen += std::to_string(now.state.step) + ":"; }
+  void on_substep_end(const Moment&) override { seen += "b"; }
+  void on_pre_optimizer_step(const Moment&) override { seen += "p"; }
+  void on_step_end(const Moment&) override { seen += "s "; }
+  void on_epoch_end(const Moment&) override { seen += ") "; }
+  void on_log(const Moment&, const train::MetricFields&) override { seen += "log "; }
+  void on_evaluate(const Moment&, const train::MetricFields&) override { seen += "eval "; }
+  void on_save(const Moment&, const std::string& path) override { seen += path.substr(path.rfind('/') + 1) + " "; }
+  void on_train_end(const Moment&) override { seen += "end"; }
+  std::string seen;
+};
+
+/// A task whose evaluations are told beforehand.
+struct Scripted : train::Task {
+  Scripted(train::Task& task, std::vector<double> losses) : task(task), losses(std::move(losses)) {}
+  models::Module& model() override { return task.model(); }
+  const data::BatchSource& batches() const override { return task.batches(); }
+  int64_t samples_per_batch() const override { return task.samples_per_batch(); }
+  train::Forward forward(const data::Batch& batch) override {
+    steps.push_back(batch.step);
+    return task.forward(batch);
+  }
+  train::MetricFields evaluate() override {
+    const double loss = losses[std::min(evaluations++, losses.size() - 1)];
+    return {{"eval_loss", loss}, {"eval_accuracy", -loss}};
+  }
+  void save(train::CheckpointWriter& writer) override { task.save(writer); }
+  void load(const std::string& directory) override { task.load(directory); }
+  int64_t progress_items(const data::Batch& batch) const override { return task.progress_items(batch); }
+  const char* progress_unit() const override { return task.progress_unit(); }
+  const char* accuracy_name() const override { return task.accuracy_name(); }
+  train::Task& task;
+  std::vector<double> losses;
+  size_t evaluations = 0;
+  std::vector<int64_t> steps;
+};
+
+/// A run of `steps` steps that evaluates every second one.
+RunOptions short_run(const std::string& directory, int64_t steps) {
+  RunOptions options = small_run(directory);
+  options.accumulation_steps = 1;
+  options.max_steps = steps;
+  options.logging_steps = 100;
+  options.eval_steps = 2;
+  return options;
+}
+
+std::vector<std::string> names(const std::string& directory) {
+  std::vector<std::string> out;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) out.push_back(entry.path().filename());
+  std::ranges::sort(out);
+  return out;
+}
+
+std::string link(const std::string& path) { return std::filesystem::read_symlink(path).string(); }
+
+}  // namespace
+
+TEST_CASE("every event comes at its time", "[train_callbacks]") {
+  const Scratch scratch;
+  auto task = small_classifier();  // ten batches an epoch
+  RunOptions options = small_run(scratch / "run");
+  options.max_steps = 7;
+  options.save_each_epoch = true;
+  options.eval_steps = 5;
+  const auto witness = std::make_shared<Witness>();
+  options.callbacks = {witness};
+  train::run(task, options, header);
+  CHECK(witness->seen ==
+        "begin ( 0:bbbps 1:bbbps 2:bbbps 3:bbbps ) log checkpoint-4 ( 4:bbbps eval 5:bbbps 6:bbbps ) log "
+        "eval checkpoint-7 end");
+}
+
+TEST_CASE("what a callback asks for is done", "[train_callbacks]") {
+  struct Asking : train::TrainerCallback {
+    void on_step_end(const Moment& now) override {
+      now.control.save = now.state.step == 2;
+      now.control.evaluate = now.state.step == 3;
+      now.control.stop = now.state.step == 4;
+    }
+  };
+  const Scratch scratch;
+  auto task = small_classifier();
+  RunOptions options = short_run(scratch / "run", 9);
+  options.eval_steps = 0;
+  const auto witness = std::make_shared<Witness>();
+  options.callbacks = {std::make_shared<Asking>(), witness};
+  CHECK(train::run(task, options, header).steps == 4);
+  CHECK(witness->seen == "begin ( 0:bps 1:bps checkpoint-2 2:bps eval 3:bps eval checkpoint-4 end");
+}
+
+TEST_CASE("a metric is better by more than a margin, and NaN never is", "[train_callbacks]") {
+  const train::WatchedMetric loss{"eval_loss", false}, accuracy{"eval_accuracy", true};
+  CHECK(loss.better(1, NAN));
+  CHECK(loss.better(1, 2));
+  CHECK_FALSE(loss.better(2, 2));
+  CHECK_FALSE(loss.better(1.5, 2, 0.5));
+  CHECK(loss.better(1.25, 2, 0.5));
+  CHECK_FALSE(loss.better(NAN, 2));
+  CHECK_FALSE(loss.better(NAN, NAN));
+  CHECK(accuracy.better(2, 1));
+  CHECK_FALSE(accuracy.better(1, 2));
+  CHECK(error_of<ValueError>([&] {
+          train::WatchedMetric{"f1"}.in({{"eval_loss", 1.0}});
+        }).find("the evaluation has no 'f1' to watch; it has eval_loss") != std::string::npos);
+}
+
+TEST_CASE("the best checkpoint is kept, named and loaded", "[train_callbacks]") {
+  const Scratch scratch;
+  auto inner = small_classifier();
+  Scripted task(inner, {5, 3, 4, 4, 6});
+  RunOptions options = short_run(scratch / "run", 10);
+  options.save_steps = 1;
+  options.callbacks = {
+      std::make_shared<train::BestCheckpoint>(train::BestCheckpoint::Options{{}, 2, /*load_at_end=*/true})};
+  const RunResult result = train::run(task, options, header);
+  CHECK(result.steps == 10);
+  CHECK(result.checkpoint == scratch / "run/checkpoint-4");
+  CHECK(names(scratch / "run") ==
+        std::vector<std::string>{"best", "checkpoint-10", "checkpoint-4", "last", "metrics.jsonl"});
+  CHECK(link(scratch / "run/best") == "checkpoint-4");
+  CHECK(link(scratch / "run/last") == "checkpoint-10");
+  auto best = small_classifier();
+  best.load(scratch / "run/checkpoint-4");
+  for (size_t i = 0; i < best.model().parameters().size(); ++i)
+    CHECK(to_vector<float>(inner.model().parameters()[i].tensor) ==
+          to_vector<float>(best.model().parameters()[i].tensor));
+  CHECK(train::checkpoint_fault(scratch / "run/best").empty());
+}
+
+TEST_CASE("a run stops when it no longer gets better, and stays stopped", "[train_callbacks]") {
+  const Scratch scratch;
+  auto options = [&] {
+    RunOptions out = short_run(scratch / "run", 30);
+    out.callbacks = {std::make_shared<train::EarlyStopping>(train::EarlyStopping::Options{{}, 3, 0.5})};
+    return out;
+  };
+  auto inner = small_classifier();
+  Scripted task(inner, {5, 4, 3.75, 3.6, NAN, 1});  // two steps each; 4 is the last that is better by enough
+  CHECK(train::run(task, options(), header).steps == 10);
+  const auto before = left_behind(scratch / "run", 10);
+  RunOptions again = options();
+  again.resume = true;
+  auto other = small_classifier();
+  Scripted resumed(other, {1});
+  CHECK(train::run(resumed, again, header).steps == 10);
+  CHECK(differing(before, left_behind(scratch / "run", 10)) == std::vector<std::string>{});
+  CHECK(error_of<ValueError>([] {
+          train::EarlyStopping({{}, 0, 0});
+        }).find("patience is positive") != std::string::npos);
+}
+
+TEST_CASE("waiting and the best are part of a checkpoint", "[train_callbacks]") {
+  const Scratch scratch;
+  const std::vector<double> losses{5, 4, 4.5, 4.25, 3, 3.5, 3.6, 3.7, 2};
+  auto options = [&](const std::string& directory, int64_t steps) {
+    RunOptions out = short_run(directory, steps);
+    out.schedule.total = 30;
+    out.callbacks = {std::make_shared<train::BestCheckpoint>(train::BestCheckpoint::Options{{}, 1, false}),
+                     std::make_shared<train::EarlyStopping>(train::EarlyStopping::Options{{}, 3, 0})};
+    return out;
+  };
+  auto first = small_classifier();
+  Scripted whole(first, losses);
+  CHECK(train::run(whole, options(scratch / "whole", 30), header).steps == 16);
+
+  struct StopAt : train::TrainerCallback {
+    explicit StopAt(volatile std::sig_atomic_t& flag) : flag(flag) {}
+    void on_step_end(const Moment& now) override {
+      if (now.state.step == 13) flag = SIGTERM;
+    }
+    volatile std::sig_atomic_t& flag;
+  };
+  volatile std::sig_atomic_t stop = 0;
+  auto second = small_classifier();
+  Scripted part(second, losses);
+  RunOptions stopped = options(scratch / "parts", 30);
+  stopped.stop = &stop;
+  stopped.callbacks.push_back(std::make_shared<StopAt>(stop));
+  CHECK(train::run(part, stopped, header).steps == 13);
+  stop = 0;
+  RunOptions resumed = options(scratch / "parts", 30);
+  resumed.resume = true;
+  auto third = small_classifier();
+  Scripted rest(third, {losses.begin() + 6, losses.end()});
+  CHECK(train::run(rest, resumed, header).steps == 16);
+  CHECK(differing(left_behind(scratch / "whole", 16), left_behind(scratch / "parts", 16)) ==
+        std::vector<std::string>{});
+  CHECK(names(scratch / "whole") == names(scratch / "parts"));
+  CHECK(link(scratch / "parts/best") == "checkpoint-10");
+}
+
+TEST_CASE("a run on few batches sees no others and learns them", "[train_callbacks]") {
+  auto inner = small_classifier();
+  Scripted task(inner, {1});
+  RunOptions options = short_run("", 150);
+  options.overfit_batches = 2;
+  options.schedule = {};
+  const RunResult result = train::run(task, options, header);
+  CHECK(result.loss < 0.3);
+  CHECK(std::ranges::all_of(task.steps, [](int64_t step) { return step < 2; }));
+  CHECK(task.steps.size() == 150);
+}

@@ -1,0 +1,59 @@
+// The callbacks that come with the trainer: when to log, evaluate and save; the best checkpoint; stopping early.
+#pragma once
+#include "cinta/train/callback.h"
+
+namespace cinta::train {
+
+/// Asks for logs, evaluations and checkpoints as the run's options say. Every run has it.
+class Cadence final : public TrainerCallback {
+ public:
+  void on_step_end(const Moment& now) override;
+  void on_epoch_end(const Moment& now) override;
+};
+
+/// A number of an evaluation that is to become small, or large.
+struct WatchedMetric {
+  std::string name = "eval_loss";
+  bool greater_is_better = false;
+  /// Whether `value` is better than `best` by more than `min_delta`. NaN as `best` stands for none yet; as `value` it
+  /// is never better.
+  bool better(double value, double best, double min_delta = 0) const;
+  /// Its value; throws ValueError naming what there is when it is not among `fields`.
+  double in(const MetricFields& fields) const;
+};
+
+/// Has a checkpoint written of the best evaluation so far, which the link `best` in the run's directory names; `last`
+/// names the newest. Keeps at most `save_total_limit` checkpoints (0: all), never removing those two.
+class BestCheckpoint final : public TrainerCallback {
+ public:
+  struct Options {
+    WatchedMetric metric = {};
+    int64_t save_total_limit = 0;
+    bool load_at_end = false;  ///< the task ends with the best weights, and they are the result's checkpoint
+  };
+  explicit BestCheckpoint(Options options) : options_(std::move(options)) {}
+  void on_evaluate(const Moment& now, const MetricFields& fields) override;
+  void on_save(const Moment& now, const std::string& path) override;
+  void on_train_end(const Moment& now) override;
+
+ private:
+  Options options_;
+};
+
+/// Stops after `patience` evaluations in a row without one better by more than `min_delta`.
+class EarlyStopping final : public TrainerCallback {
+ public:
+  struct Options {
+    WatchedMetric metric = {};
+    int64_t patience = 3;
+    double min_delta = 0;
+  };
+  explicit EarlyStopping(Options options, Where where = Where::current());
+  void on_train_begin(const Moment& now) override;
+  void on_evaluate(const Moment& now, const MetricFields& fields) override;
+
+ private:
+  Options options_;
+};
+
+}  // namespace cinta::train
