@@ -5,6 +5,7 @@
 #include <map>
 
 #include "cinta/autograd/mode.h"
+#include "cinta/data/sharded_safetensors.h"
 #include "cinta/ops/shape.h"
 
 namespace cinta::models {
@@ -21,28 +22,27 @@ std::string modern_name(const std::string& name) {
   return name;
 }
 
-using Entries = std::map<std::string, const data::SafetensorsEntry*>;
+using Entries = std::map<std::string, const data::StoredTensor*>;
 
-/// The file's entries under the present names.
-Entries modern_entries(const data::SafetensorsFile& file, Where where) {
+/// The files' tensors under the present names.
+Entries modern_entries(const data::SafetensorsSet& files, Where where) {
   Entries out;
-  for (const data::SafetensorsEntry& entry : file.entries()) {
-    const auto [other, first] = out.emplace(modern_name(entry.name), &entry);
-    require<FileError>(first, "load", where, file.path(), ": ", other->second->name, " and ", entry.name,
-                       " are one tensor of the model");
+  for (const data::StoredTensor& tensor : files.tensors()) {
+    const auto [other, first] = out.emplace(modern_name(tensor.entry->name), &tensor);
+    require<FileError>(first, "load", where, files.path(), ": ", other->second->entry->name, " and ",
+                       tensor.entry->name, " are one tensor of the model");
   }
   return out;
 }
 
 /// The entry of the model's tensor `name`: as it stands, with "bert." before it, or without; null when there is none.
-const data::SafetensorsEntry* find(const Entries& entries, const std::string& name, const std::string& path,
-                                   Where where) {
-  const data::SafetensorsEntry* out = nullptr;
+const data::StoredTensor* find(const Entries& entries, const std::string& name, const std::string& path, Where where) {
+  const data::StoredTensor* out = nullptr;
   for (const std::string& candidate : {name, "bert." + name, name.starts_with("bert.") ? name.substr(5) : name}) {
     const auto found = entries.find(candidate);
     if (found == entries.end() || found->second == out) continue;
-    require<FileError>(!out, "load", where, path, ": ", out ? out->name : "", " and ", found->second->name,
-                       " are one tensor of the model");
+    require<FileError>(!out, "load", where, path, ": ", out ? out->entry->name : "", " and ",
+                       found->second->entry->name, " are one tensor of the model");
     out = found->second;
   }
   return out;
@@ -92,15 +92,15 @@ std::string LoadReport::text() const {
 LoadReport load_weights(Module& module, const std::string& path, const std::vector<std::string>& optional_prefixes,
                         Where where) {
   autograd::NoGrad off;
-  const data::SafetensorsFile file = data::SafetensorsFile::open(path, where);
-  const Entries entries = modern_entries(file, where);
+  const data::SafetensorsSet files = data::SafetensorsSet::open(path, where);
+  const Entries entries = modern_entries(files, where);
 
   LoadReport report;
-  std::vector<std::pair<Tensor, const data::SafetensorsEntry*>> plan;
+  std::vector<std::pair<Tensor, const data::StoredTensor*>> plan;
   std::vector<std::string> faults;
   for (const NamedTensor& named : module.named_tensors()) {
-    const data::SafetensorsEntry* entry = find(entries, named.name, path, where);
-    if (!entry) {
+    const data::StoredTensor* stored = find(entries, named.name, files.path(), where);
+    if (!stored) {
       const bool optional = std::ranges::any_of(
           optional_prefixes, [&](const std::string& prefix) { return named.name.starts_with(prefix); });
       if (optional)
@@ -109,22 +109,23 @@ LoadReport load_weights(Module& module, const std::string& path, const std::vect
         faults.push_back(join("the model's tensor ", named.name, " ", named.tensor, " is not in the file"));
       continue;
     }
-    if (shape_of(*entry) != named.tensor.shape())
+    const data::SafetensorsEntry& entry = *stored->entry;
+    if (shape_of(entry) != named.tensor.shape())
       faults.push_back(
-          join(named.name, " has shape ", shape_of(*entry), " in the file, ", named.tensor.shape(), " in the model"));
-    else if (!is_floating(entry->dtype))
-      faults.push_back(join(named.name, " is ", entry->dtype, ", not floating-point"));
-    plan.emplace_back(named.tensor, entry);
+          join(named.name, " has shape ", shape_of(entry), " in the file, ", named.tensor.shape(), " in the model"));
+    else if (!is_floating(entry.dtype))
+      faults.push_back(join(named.name, " is ", entry.dtype, ", not floating-point"));
+    plan.emplace_back(named.tensor, stored);
     report.loaded.push_back(named.name);
   }
-  require<FileError>(faults.empty(), "load", where, path, ": ", listed(faults));
-  for (const auto& [name, entry] : entries)
-    if (!is_derived(name) && std::ranges::none_of(plan, [&](const auto& item) { return item.second == entry; }))
+  require<FileError>(faults.empty(), "load", where, files.path(), ": ", listed(faults));
+  for (const auto& [name, stored] : entries)
+    if (!is_derived(name) && std::ranges::none_of(plan, [&](const auto& item) { return item.second == stored; }))
       report.unused.push_back(name);
 
-  for (const auto& [destination, entry] : plan) {
-    const Tensor read = empty(shape_of(*entry), entry->dtype, cpu);
-    file.read(*entry, read.view().data, where);
+  for (const auto& [destination, stored] : plan) {
+    const Tensor read = empty(shape_of(*stored->entry), stored->entry->dtype, cpu);
+    stored->read(read.view().data, where);
     copy_(destination, to(cast(read, destination.dtype()), destination.device()));
   }
   return report;

@@ -25,7 +25,7 @@ std::unique_ptr<models::BertForMaskedLM> load(const std::string& directory, cons
   require<FileError>(tokenizer.vocabulary().size() <= config.vocab_size, "load", Where(), directory, "/vocab.txt has ",
                      tokenizer.vocabulary().size(), " tokens, ", path, " says vocab_size ", config.vocab_size);
   auto model = std::make_unique<models::BertForMaskedLM>(config);
-  models::load_weights(*model, directory + "/model.safetensors", {}, Where());
+  models::load_weights(*model, directory, {}, Where());
   return model;
 }
 

@@ -83,7 +83,7 @@ void CharacterTask::load(const std::string& directory) {
   require<FileError>(data::read_file(directory + "/characters.txt") == corpus_.characters.bytes(), "load", Where(),
                      directory, "/characters.txt holds other characters than the text");
   models::require_same(directory + "/config.json", model_->config(), Where());
-  models::load_weights(*model_, directory + "/model.safetensors");
+  models::load_weights(*model_, directory);
 }
 
 std::string continue_text(const models::CharacterTransformer& model, const data::Characters& characters,

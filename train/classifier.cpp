@@ -68,7 +68,7 @@ Classifier load_classifier(const std::string& directory, Device device, Where wh
                      "config", where, path, ": input_mean and input_deviation have ", out.standardizer.mean.size(),
                      " and ", out.standardizer.deviation.size(), " numbers, for ", features, " features");
   out.mlp = std::make_unique<models::Mlp>(out.sizes, 0, Activation::relu, device, where);
-  models::load_weights(*out.mlp, directory + "/model.safetensors", {}, where);
+  models::load_weights(*out.mlp, directory, {}, where);
   return out;
 }
 

@@ -17,7 +17,7 @@ ClassifyTask::ClassifyTask(data::Split split, data::Standardizer standardizer, c
 }
 
 void ClassifyTask::load(const std::string& directory) {
-  models::load_weights(*classifier_.mlp, directory + "/model.safetensors");
+  models::load_weights(*classifier_.mlp, directory);
 }
 
 }  // namespace cinta::train

@@ -88,7 +88,7 @@ void MaskedTask::load(const std::string& directory) {
     require<FileError>(there == here, "load", Where(), directory, "/vocab.txt: line ", id + 1, ": found \"", there,
                        "\", but the text gives the vocabulary \"", here, "\" there");
   }
-  models::load_weights(*bert_, directory + "/model.safetensors");
+  models::load_weights(*bert_, directory);
 }
 
 int64_t MaskedTask::progress_items(const data::Batch& batch) const {

@@ -21,6 +21,7 @@
 #include "cinta/data/loader.h"
 #include "cinta/data/masking.h"
 #include "cinta/data/safetensors.h"
+#include "cinta/data/sharded_safetensors.h"
 #include "cinta/data/wordpiece.h"
 #include "cinta/data/wordpiece_files.h"
 #include "cinta/data/wordpiece_trainer.h"

@@ -24,7 +24,7 @@ template <class Model, class Forward>
 void compute(const std::string& directory, const std::string& inputs, const std::string& outputs, Forward forward) {
   const std::string path = directory + "/config.json";
   Model model(BertConfig::from_json(data::read_file(path), path));
-  std::printf("%s\n", load_weights(model, directory + "/model.safetensors").text().c_str());
+  std::printf("%s\n", load_weights(model, directory).text().c_str());
   model.train(false);
   Tensors in = testing::read_tensors(inputs), out;
   const TokenBatch batch{in["ids"], in["types"], in["lengths"]};
