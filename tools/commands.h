@@ -27,5 +27,6 @@ void add_config(CLI::App& app);
 void add_predict(CLI::App& app);
 void add_tokenize(CLI::App& app);
 void add_fill(CLI::App& app);
+void add_inspect(CLI::App& app);
 
 }  // namespace cinta::tools
