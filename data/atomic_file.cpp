@@ -104,6 +104,14 @@ void rename_path(const std::string& from, const std::string& to, Where where) {
     throw_file_error(to, join("cannot be put in place of its old version (renaming ", from, ")"), errno, where);
 }
 
+bool exchange_paths(const std::string& one, const std::string& other, Where where) {
+  int error = file_call("exchange", other);
+  if (error == 0 && ::renameat2(AT_FDCWD, one.c_str(), AT_FDCWD, other.c_str(), RENAME_EXCHANGE) != 0) error = errno;
+  if (error == EINVAL || error == ENOSYS) return false;
+  if (error != 0) throw_file_error(other, "cannot be replaced", error, where);
+  return true;
+}
+
 void sync_directory(const std::string& path, Where where) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) throw_file_error(path, "cannot be opened", errno, where);

@@ -59,6 +59,8 @@ class AtomicFile final : public ByteSink {
 
 /// rename(2). Throws FileError.
 void rename_path(const std::string& from, const std::string& to, Where where = Where::current());
+/// Swaps what the two paths name in one step. False where the file system cannot do that. Throws FileError.
+bool exchange_paths(const std::string& one, const std::string& other, Where where = Where::current());
 /// Makes the names inside a directory survive a power cut. Throws FileError.
 void sync_directory(const std::string& path, Where where = Where::current());
 /// "<path>: <what>: <the system's reason for errno>" as a FileError.

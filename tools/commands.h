@@ -28,5 +28,6 @@ void add_predict(CLI::App& app);
 void add_tokenize(CLI::App& app);
 void add_fill(CLI::App& app);
 void add_inspect(CLI::App& app);
+void add_convert(CLI::App& app);
 
 }  // namespace cinta::tools

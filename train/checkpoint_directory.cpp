@@ -1,12 +1,10 @@
 // Writing a checkpoint directory under a temporary name and putting it in its place.
 #include "cinta/train/checkpoint_directory.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -18,15 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using data::throw_file_error;
-
-/// Swaps two directories in one step. False where the file system cannot do that.
-bool exchange(const std::string& one, const std::string& other, Where where) {
-  int error = data::file_call("exchange", other);
-  if (error == 0 && ::renameat2(AT_FDCWD, one.c_str(), AT_FDCWD, other.c_str(), RENAME_EXCHANGE) != 0) error = errno;
-  if (error == EINVAL || error == ENOSYS) return false;
-  if (error != 0) throw_file_error(other, "cannot be replaced", error, where);
-  return true;
-}
 
 void remove_matching(const std::string& directory, const std::string& prefix, Where where) {
   for (const auto& name : names_in(directory, where)) {
@@ -98,7 +87,7 @@ void CheckpointWriter::replace(Where where) {
   const bool exists = fs::exists(fs::symlink_status(place));
   if (!exists) {
     data::rename_path(temporary_, place, where);
-  } else if (exchange(temporary_, place, where)) {
+  } else if (data::exchange_paths(temporary_, place, where)) {
     // the old checkpoint has the temporary name now, and goes only once the new one's name is on the disk
     finished_ = true;
     data::sync_directory(directory_, where);

@@ -1,0 +1,272 @@
+// `cinta convert SOURCE TARGET`: a model's tensors in another precision, in one file or in shards.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "cinta/data/atomic_directory.h"
+#include "cinta/data/elements.h"
+#include "cinta/data/file.h"
+#include "tools/commands.h"
+#include "tools/tensor_numbers.h"
+
+namespace cinta::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using data::Shard;
+using data::StoredTensor;
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::string source, target, dtype, to, max_shard_size = "100MB";
+  const CLI::Option* limit = nullptr;  ///< to see whether --max_shard_size was given
+  bool overwrite = false, json = false;
+};
+
+struct Precision {
+  const char* name;
+  Dtype dtype;
+  const char* in_config;  ///< as config.json spells it
+};
+constexpr Precision precisions[] = {
+    {"fp32", Dtype::f32, "float32"}, {"bf16", Dtype::bf16, "bfloat16"}, {"fp16", Dtype::f16, "float16"}};
+
+/// What of a model's directory goes along with its weights.
+constexpr const char* carried[] = {
+    "config.json",           "generation_config.json",  "vocab.txt",         "characters.txt", "tokenizer.json",
+    "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",     "merges.txt"};
+constexpr const char* config_file = "config.json";
+
+/// "100MB": bytes, in powers of 1000, or of 1024 with an i in the unit.
+uint64_t bytes_of(const std::string& text) {
+  constexpr std::pair<std::string_view, double> units[] = {
+      {"", 1}, {"B", 1}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"KIB", 0x1p10}, {"MIB", 0x1p20}, {"GIB", 0x1p30}};
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  std::string unit(end, text.data() + text.size());
+  std::ranges::transform(unit, unit.begin(), [](unsigned char c) { return std::toupper(c); });
+  const auto* found = std::ranges::find(units, unit, &std::pair<std::string_view, double>::first);
+  const bool right = error == std::errc() && number > 0 && found != std::end(units) &&
+                     static_cast<double>(number) * found->second < 0x1p63;
+  require(right, "convert", Where(), "--max_shard_size is a number of bytes such as 100MB or 2GiB, given '", text, "'");
+  return number * static_cast<uint64_t>(found->second);
+}
+
+/// What became of numbers.
+struct Counts {
+  int64_t numbers = 0, nan = 0, infinite = 0, too_large = 0, too_small = 0;
+  void add(const Counts& other) {
+    numbers += other.numbers;
+    nan += other.nan;
+    infinite += other.infinite;
+    too_large += other.too_large;
+    too_small += other.too_small;
+  }
+  Json json() const {
+    return {
+        {"numbers", numbers}, {"nan", nan}, {"infinite", infinite}, {"too_large", too_large}, {"too_small", too_small}};
+  }
+  std::string text() const {
+    return join(nan, " NaN, ", infinite, " infinite, ", too_large, " too large (now infinite), ", too_small,
+                " too small (now 0)");
+  }
+};
+
+struct Converted {
+  std::vector<char> bytes;
+  Counts counts;
+};
+
+/// `dtype` is the tensor's own, or both are floating-point.
+Converted convert_tensor(const StoredTensor& tensor, Dtype dtype) {
+  TensorNumbers numbers(tensor);
+  Converted out{std::vector<char>(static_cast<size_t>(numbers.count() * size_of(dtype))), {}};
+  Counts& counts = out.counts;
+  counts.numbers = numbers.count();
+  std::vector<double> results(static_cast<size_t>(numbers_per_block));
+  for (int64_t first = 0; first < numbers.count(); first += numbers_per_block) {
+    const std::span<const double> before = numbers.block(first);
+    const std::span<double> after = std::span(results).first(before.size());
+    if (is_floating(dtype)) data::narrow(before, dtype, out.bytes.data(), first);
+    if (is_floating(dtype)) data::widen(dtype, out.bytes.data(), first, after);
+    for (size_t i = 0; is_floating(dtype) && i < before.size(); ++i) {
+      counts.nan += std::isnan(before[i]);
+      counts.infinite += std::isinf(before[i]);
+      counts.too_large += std::isfinite(before[i]) && !std::isfinite(after[i]);
+      counts.too_small += before[i] != 0 && after[i] == 0;
+    }
+  }
+  if (dtype == tensor.entry->dtype) out.bytes = numbers.bytes();  // a NaN keeps all its bits
+  return out;
+}
+
+/// A model being converted: what is written, and what is to be told.
+class Conversion {
+ public:
+  explicit Conversion(const Options& options)
+      : options_(options), source_(data::SafetensorsSet::open(options.source, Where())) {
+    const auto* found = std::ranges::find(precisions, options.dtype, &Precision::name);
+    precision_ = found == std::end(precisions) ? nullptr : found;
+    for (const StoredTensor& tensor : source_.tensors()) {
+      names_.push_back(tensor.entry->name);
+      sizes_.push_back(tensor.entry->size_bytes() / uint64_t(size_of(tensor.entry->dtype)) *
+                       uint64_t(size_of(dtype_of(tensor))));
+    }
+    metadata_ = source_.files().empty() ? data::Metadata() : source_.files().front().metadata();
+    if (std::ranges::find(metadata_, "format", &data::Metadata::value_type::first) == metadata_.end())
+      metadata_.emplace_back("format", "pt");  // older versions of transformers open no file without it
+  }
+
+  void write_file(const std::string& path) {
+    data::AtomicFile file(path, Where());
+    std::vector<size_t> all(names_.size());
+    std::iota(all.begin(), all.end(), size_t{0});
+    write(file, data::name_of_path(path), all);
+    file.commit(Where());
+  }
+
+  /// In shards of at most `most_bytes`, or with 0 in one file; and with what the directory `from`, if not empty, holds
+  /// beside the weights.
+  void write_directory(const std::string& path, uint64_t most_bytes, const std::string& from) {
+    data::AtomicDirectory directory(path, Where());
+    std::vector<Shard> shards = data::deal_shards(sizes_, most_bytes ? most_bytes : UINT64_MAX);
+    if (!most_bytes) shards.front().name = data::weights_file;
+    for (const Shard& shard : shards) write(directory.add(shard.name, Where()), shard.name, shard.tensors);
+    if (most_bytes) add(directory, data::weights_index, data::safetensors_index_text(shards, names_, total_size()));
+    for (const char* name : carried)
+      if (const std::string file = from + "/" + name; !from.empty() && fs::exists(file)) {
+        const std::string text = data::read_file(file, data::maximum_file_bytes, Where());
+        add(directory, name, std::string_view(name) == config_file ? with_dtype(text) : text);
+      }
+    directory.commit(Where());
+  }
+
+  void report() const {
+    if (options_.json) {
+      const Json all = {{"source", source_.path()}, {"target", options_.target}, {"tensors", names_.size()},
+                        {"converted", converted_},  {"bytes", total_size()},     {"files", files_},
+                        {"counts", counts_.json()}, {"notable", notable_}};
+      std::printf("%s\n", all.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+      return;
+    }
+    for (const auto& [name, counts] : notable_.items())
+      std::printf("%s: %lld NaN, %lld infinite, %lld too large\n", name.c_str(), counts["nan"].get<long long>(),
+                  counts["infinite"].get<long long>(), counts["too_large"].get<long long>());
+    std::printf("%s: %zu tensors (%lld converted), %llu bytes in %zu file%s\n%s\n", options_.target.c_str(),
+                names_.size(), static_cast<long long>(converted_), static_cast<unsigned long long>(total_size()),
+                files_.size(), files_.size() == 1 ? "" : "s", counts_.text().c_str());
+  }
+
+ private:
+  /// What the tensor becomes: integers and truth values stay what they are.
+  Dtype dtype_of(const StoredTensor& tensor) const {
+    return precision_ && is_floating(tensor.entry->dtype) ? precision_->dtype : tensor.entry->dtype;
+  }
+  uint64_t total_size() const { return std::accumulate(sizes_.begin(), sizes_.end(), uint64_t{0}); }
+
+  void write(data::ByteSink& sink, const std::string& file, const std::vector<size_t>& which) {
+    std::vector<std::vector<char>> hold;
+    std::vector<data::TensorBytes> tensors;
+    for (size_t i : which) {
+      const StoredTensor& tensor = source_.tensors()[i];
+      Converted now = convert_tensor(tensor, dtype_of(tensor));
+      converted_ += dtype_of(tensor) != tensor.entry->dtype;
+      counts_.add(now.counts);
+      if (now.counts.nan + now.counts.infinite + now.counts.too_large > 0) notable_[names_[i]] = now.counts.json();
+      hold.push_back(std::move(now.bytes));
+      tensors.push_back({names_[i], dtype_of(tensor), tensor.entry->shape, hold.back().data()});
+    }
+    files_.push_back(file);
+    data::write_safetensors(sink, std::move(tensors), metadata_, Where());
+  }
+
+  static void add(data::AtomicDirectory& directory, const std::string& name, const std::string& text) {
+    directory.add(name, Where()).write(text.data(), text.size());
+  }
+
+  /// config.json that names the new precision where it named one: transformers loads weights as what it says.
+  std::string with_dtype(const std::string& text) const {
+    Json config = Json::parse(text, nullptr, false);
+    if (!precision_ || !config.is_object()) return text;
+    bool changed = false;
+    for (const char* key : {"dtype", "torch_dtype"})
+      if (config.contains(key) && config[key].is_string() && config[key] != precision_->in_config) {
+        config[key] = precision_->in_config;
+        changed = true;
+      }
+    return changed ? config.dump(2) + "\n" : text;
+  }
+
+  const Options& options_;
+  const data::SafetensorsSet source_;
+  const Precision* precision_ = nullptr;
+  data::Metadata metadata_;
+  std::vector<std::string> names_, files_;
+  std::vector<uint64_t> sizes_;
+  int64_t converted_ = 0;
+  Counts counts_;
+  Json notable_ = Json::object();
+};
+
+bool is_model_file(const std::string& name) {
+  return name == data::weights_index || (name.starts_with("model") && name.ends_with(".safetensors")) ||
+         std::ranges::find(carried, name) != std::end(carried);
+}
+
+/// A directory is replaced as a whole, so one with anything else in it is not.
+void check_target(const std::string& path, bool directory, bool overwrite) {
+  const fs::file_status status = fs::symlink_status(path);
+  if (!fs::exists(status)) return;
+  require<FileError>(overwrite, "convert", Where(), path, ": exists; --overwrite replaces it");
+  require<FileError>(fs::is_directory(status) == directory, "convert", Where(), path, ": is ",
+                     directory ? "no directory, but a directory is to be written" : "a directory, expected a file");
+  if (!directory) return;
+  for (const auto& entry : fs::directory_iterator(path))
+    require<FileError>(is_model_file(entry.path().filename().string()), "convert", Where(), path, ": holds ",
+                       entry.path().filename().string(),
+                       ", which is no file of a model; a directory is replaced as a whole, so choose another");
+}
+
+void convert(Options options) {
+  while (options.target.size() > 1 && options.target.ends_with('/')) options.target.pop_back();
+  const bool sharded = options.to.empty() ? options.limit->count() > 0 : options.to == "sharded";
+  require(sharded || options.limit->count() == 0, "convert", Where(), "--max_shard_size goes with --to sharded");
+  const uint64_t most = sharded ? bytes_of(options.max_shard_size) : 0;
+  const bool from_directory = fs::is_directory(options.source), into_directory = from_directory || sharded;
+  check_target(options.target, into_directory, options.overwrite);
+  Conversion conversion(options);
+  if (into_directory)
+    conversion.write_directory(options.target, most, from_directory ? options.source : "");
+  else
+    conversion.write_file(options.target);
+  conversion.report();
+}
+
+}  // namespace
+
+void add_convert(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("convert", "write a model in another precision, in one file or in shards");
+  command->add_option("source", options->source, "a .safetensors file, an .index.json, or a directory with a model")
+      ->required();
+  command->add_option("target", options->target, "a directory for a directory and for shards, else a file")->required();
+  command->add_option("--dtype", options->dtype, "of floating-point tensors; left out, they keep theirs")
+      ->check(CLI::IsMember({"fp32", "bf16", "fp16"}));
+  command->add_option("--to", options->to, "single (the default) or sharded")
+      ->check(CLI::IsMember({"single", "sharded"}));
+  options->limit = command
+                       ->add_option("--max_shard_size", options->max_shard_size,
+                                    "bytes of tensors in a shard, e.g. 2GB or 64MiB; implies --to sharded")
+                       ->capture_default_str();
+  command->add_flag("--overwrite", options->overwrite, "replace the target where it exists");
+  command->add_flag("--json", options->json, "JSON instead of a report");
+  set_work(*command, [options] { convert(*options); });
+}
+
+}  // namespace cinta::tools
