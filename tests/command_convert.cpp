@@ -160,6 +160,20 @@ TEST_CASE("convert carries a model's directory along, in shards and back", "[com
   CHECK(names_in(model.scratch / "new") == Names{"shards"});
 }
 
+TEST_CASE("a model in shards is evaluated as the same model in one file is", "[command]") {
+  const Scratch scratch;
+  const std::string trained = scratch / "trained", shards = scratch / "shards";
+  REQUIRE(run_cinta({"train", "mlp", "--data", "generated", "--max_steps", "5", "--hidden", "8", "--quiet",
+                     "--output_dir", trained})
+              .code == 0);
+  REQUIRE(converted({trained, shards, "--max_shard_size", "400"})["files"].size() > 1);
+  const Finished one = run_cinta({"eval", "--data", "generated", "--model", trained}),
+                 many = run_cinta({"eval", "--data", "generated", "--model", shards});
+  CHECK(many.code == 0);
+  CHECK(one.out.starts_with("eval_loss "));
+  CHECK(many.out == one.out);
+}
+
 TEST_CASE("convert refuses before it writes, and leaves what was there", "[command]") {
   const Model model;
   const std::string one = model.path + "/model.safetensors", file = model.scratch / "file";

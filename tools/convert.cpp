@@ -221,16 +221,18 @@ bool is_model_file(const std::string& name) {
 
 /// A directory is replaced as a whole, so one with anything else in it is not.
 void check_target(const std::string& path, bool directory, bool overwrite) {
-  const fs::file_status status = fs::symlink_status(path);
+  std::error_code error;
+  const fs::file_status status = fs::symlink_status(path, error);
   if (!fs::exists(status)) return;
   require<FileError>(overwrite, "convert", Where(), path, ": exists; --overwrite replaces it");
   require<FileError>(fs::is_directory(status) == directory, "convert", Where(), path, ": is ",
                      directory ? "no directory, but a directory is to be written" : "a directory, expected a file");
   if (!directory) return;
-  for (const auto& entry : fs::directory_iterator(path))
-    require<FileError>(is_model_file(entry.path().filename().string()), "convert", Where(), path, ": holds ",
-                       entry.path().filename().string(),
+  for (fs::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error))
+    require<FileError>(is_model_file(entry->path().filename().string()), "convert", Where(), path, ": holds ",
+                       entry->path().filename().string(),
                        ", which is no file of a model; a directory is replaced as a whole, so choose another");
+  if (error) data::throw_file_error(path, "cannot be listed", error.value(), Where());
 }
 
 void convert(Options options) {
@@ -238,7 +240,8 @@ void convert(Options options) {
   const bool sharded = options.to.empty() ? options.limit->count() > 0 : options.to == "sharded";
   require(sharded || options.limit->count() == 0, "convert", Where(), "--max_shard_size goes with --to sharded");
   const uint64_t most = sharded ? bytes_of(options.max_shard_size) : 0;
-  const bool from_directory = fs::is_directory(options.source), into_directory = from_directory || sharded;
+  std::error_code unknown;  // what cannot be looked at is for open() to complain of
+  const bool from_directory = fs::is_directory(options.source, unknown), into_directory = from_directory || sharded;
   check_target(options.target, into_directory, options.overwrite);
   Conversion conversion(options);
   if (into_directory)
