@@ -82,7 +82,7 @@ class Segment : public Hole, public std::enable_shared_from_this<Segment> {
 class Recorder : public Keeper {
  public:
   explicit Recorder(std::shared_ptr<Segment> segment) : segment_(std::move(segment)) {}
-  bool in_segment() const override { return true; }
+  const void* segment() const override { return segment_.get(); }
   std::pair<std::shared_ptr<Hole>, int> keep(const Tensor& tensor) override {
     return {segment_, segment_->add_hole(tensor)};
   }
@@ -112,7 +112,7 @@ class Replayer : public Keeper {
     saved_.push_back(detach(tensor));
     return {};
   }
-  bool in_segment() const override { return true; }
+  const void* segment() const override { return &segment_; }
   bool replaying() const override { return true; }
   bool recall(const char* name, std::span<const Tensor* const>, std::vector<Tensor>& outputs) override {
     if (!segment_.keeps(name)) return false;
@@ -162,7 +162,7 @@ void Segment::run_again() {
 
 std::vector<Tensor> checkpoint_segment(const SegmentFunction& function, const std::vector<Tensor>& inputs,
                                        const std::vector<std::string>& keep_ops) {
-  if (!mode().recording || (mode().keeper && mode().keeper->in_segment())) return function(inputs);
+  if (!mode().recording || (mode().keeper && mode().keeper->segment())) return function(inputs);
   auto segment = std::make_shared<Segment>(function, inputs, keep_ops);
   Recorder recorder(segment);
   Scoped keeper(&Mode::keeper, static_cast<Keeper*>(&recorder));

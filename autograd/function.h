@@ -104,7 +104,7 @@ auto apply_listed(Op op, Where where, const Pointers& inputs, const Ins&... in) 
       out = std::move(recalled);
   } else {
     if (now.observer) [[unlikely]]
-      now.observer->before(op_name(op));
+      now.observer->before(op_name(op), inputs);
     NoGrad off;
     out = op.forward(in...);
     if (now.observer) [[unlikely]]
@@ -125,6 +125,8 @@ auto apply_listed(Op op, Where where, const Pointers& inputs, const Ins&... in) 
     if (keeper && keeper->retain(node->name(), output_span(out))) keeper = nullptr;
     Scoped keeping(&Mode::keeper, keeper);
     node->op.save(out, in...);
+    if (now.observer) [[unlikely]]
+      now.observer->recorded(*node);
   }
   return out;
 }

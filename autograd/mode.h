@@ -21,8 +21,8 @@ struct Keeper {
   /// Takes a saved tensor over: returns the hole and index it can be had back from, or {null, 0} to have it kept as it
   /// is.
   virtual std::pair<std::shared_ptr<Hole>, int> keep(const Tensor& tensor) = 0;
-  /// True iff a checkpointed segment runs, for the first time or again: no other begins inside it.
-  virtual bool in_segment() const { return false; }
+  /// The checkpointed segment that runs, for the first time or again (no other begins inside it), or null.
+  virtual const void* segment() const { return nullptr; }
   /// True iff a segment is being re-run: ops save, but nothing is recorded.
   virtual bool replaying() const { return false; }
   /// Called for an op about to run, some of its inputs tracked; true when `outputs` were filled from an earlier run
@@ -33,12 +33,23 @@ struct Keeper {
   virtual bool retain(const char*, std::span<const Tensor>) { return false; }
 };
 
-/// Watches ops at the door and in backward: profiling, the hunt for NaN, traces.
+/// Watches ops at the door and in backward: profiling, the hunt for NaN, traces. Ops may run inside a backward (a rule
+/// written with ops, a segment that is run again), so what is called here nests.
 struct Observer {
   virtual ~Observer() = default;
-  virtual void before(const char*) {}
+  /// An op is about to run; it has run. One that throws is never heard of again.
+  virtual void before(const char* /*name*/, std::span<const Tensor* const> /*inputs*/) {}
   virtual void forward(const char* name, Where where, std::span<const Tensor> outputs) = 0;
+  /// The op that ran last, now `node`, keeps `tensor` for its backward; under a keeper that took it, `hole` does.
+  virtual void saved(const Node& /*node*/, const Tensor& /*tensor*/, const Hole* /*hole*/) {}
+  /// The op that ran last is on the tape as `node`, and has saved what it wants.
+  virtual void recorded(const Node& /*node*/) {}
+  /// A node's backward is about to run; it has run.
+  virtual void before_backward(const Node& /*node*/) {}
   virtual void backward(const Node& node, std::span<const Tensor> input_gradients) = 0;
+  /// A stretch of work that is no op begins; it ends (Phase).
+  virtual void enter(const char* /*phase*/) {}
+  virtual void leave(const char* /*phase*/) {}
 };
 
 struct Mode {
@@ -70,6 +81,23 @@ class Scoped {
 /// While alive, ops on this thread are not recorded.
 struct NoGrad : Scoped<bool> {
   NoGrad() : Scoped(&Mode::recording, false) {}
+};
+
+/// A stretch of work that an observer shall see by name: the walk backwards, the optimizer's step.
+class Phase {
+ public:
+  explicit Phase(const char* name) : name_(name) {
+    if (Observer* observer = mode().observer) [[unlikely]]
+      observer->enter(name_);
+  }
+  ~Phase() {
+    if (Observer* observer = mode().observer) [[unlikely]]
+      observer->leave(name_);
+  }
+  Phase(const Phase&) = delete;
+
+ private:
+  const char* name_;
 };
 
 }  // namespace cinta::autograd

@@ -15,8 +15,10 @@ void Saved::keep(const Tensor& tensor) {
   if (Keeper* keeper = mode().keeper; keeper && !leaf) {
     std::tie(hole_, index_) = keeper->keep(tensor);
     if (hole_ && !own_output) input_ = tensor.slot;
-    if (hole_) return;
   }
+  if (Observer* observer = mode().observer; observer && node) [[unlikely]]
+    observer->saved(*node, tensor, hole_.get());
+  if (hole_) return;
   value_ = own_output ? detach(tensor) : tensor;
   version_ = tensor.storage()->version();
 }

@@ -9,7 +9,7 @@ namespace benchmark {
 class OpTimes : public cinta::autograd::Observer {
  public:
   OpTimes() : scope_(&cinta::autograd::Mode::observer, static_cast<cinta::autograd::Observer*>(this)) { mark(); }
-  void before(const char*) override { add("(between ops)"); }
+  void before(const char*, std::span<const cinta::Tensor* const>) override { add("(between ops)"); }
   void forward(const char* name, cinta::Where, std::span<const cinta::Tensor>) override { add(name); }
   void backward(const cinta::autograd::Node& node, std::span<const cinta::Tensor>) override {
     add(std::string(node.name()) + ", backward");

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <thread>
 
+#include "cinta/autograd/mode.h"
 #include "cinta/data/permutation.h"
 
 namespace cinta::data {
@@ -100,6 +101,7 @@ Prefetcher::~Prefetcher() {
 }
 
 Batch Prefetcher::next() {
+  const autograd::Phase phase("wait for data");
   std::unique_lock lock(state_->mutex);
   state_->changed.wait(lock, [&] { return !state_->ready.empty() || state_->failure; });
   if (state_->ready.empty()) std::rethrow_exception(state_->failure);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "cinta/autograd/mode.h"
 #include "cinta/core/context.h"
 
 namespace cinta::optim {
@@ -53,6 +54,7 @@ Tensor Optimizer::step(const StepOptions& options, Where where) {
   require(std::isfinite(rate) && rate >= 0, rule_.name, where, "the rate of step ", steps_,
           " is finite and not negative: ", rule_.rate, " * ", options.rate_factor);
   require(max_norm >= 0, rule_.name, where, "the largest norm is not negative: ", max_norm);
+  const autograd::Phase phase("optimizer");
   for (Unit& unit : units_) unit.collect_gradients(where);
   ++steps_;
   const auto [correction1, correction2] = corrections(steps_);
