@@ -53,3 +53,4 @@
 #include "cinta/train/classify_task.h"
 #include "cinta/train/loop.h"
 #include "cinta/train/masked_task.h"
+#include "cinta/train/trace.h"
