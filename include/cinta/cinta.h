@@ -53,4 +53,5 @@
 #include "cinta/train/classify_task.h"
 #include "cinta/train/loop.h"
 #include "cinta/train/masked_task.h"
+#include "cinta/train/tape_graph.h"
 #include "cinta/train/trace.h"
