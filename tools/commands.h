@@ -29,5 +29,6 @@ void add_tokenize(CLI::App& app);
 void add_fill(CLI::App& app);
 void add_inspect(CLI::App& app);
 void add_convert(CLI::App& app);
+void add_trace(CLI::App& app);
 
 }  // namespace cinta::tools
