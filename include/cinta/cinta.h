@@ -54,4 +54,5 @@
 #include "cinta/train/loop.h"
 #include "cinta/train/masked_task.h"
 #include "cinta/train/tape_graph.h"
+#include "cinta/train/tensorboard.h"
 #include "cinta/train/trace.h"
