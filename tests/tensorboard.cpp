@@ -85,7 +85,7 @@ TEST_CASE("a run that begins has one event file, one resumed goes on in the next
   CHECK(begun[1].find("train/loss") != std::string::npos);
   CHECK(begun[1].find("note") == std::string::npos);
   CHECK(begun[1].find("done") == std::string::npos);
-  for (const char* tag : {"eval/loss", "train/tokens", "train/bad"}) CHECK(begun[2].find(tag) != std::string::npos);
+  for (const char* tag : {"eval/loss", "eval/tokens", "eval/bad"}) CHECK(begun[2].find(tag) != std::string::npos);
 
   TensorBoardLog(scratch.path(), 1).append(2, {{"loss", 1.0}});  // in the same second
   REQUIRE(event_files(scratch.path()).size() == 2);

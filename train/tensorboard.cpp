@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <charconv>
@@ -125,11 +126,12 @@ TensorBoardLog::TensorBoardLog(const std::string& directory, int64_t step, Where
 }
 
 void TensorBoardLog::append(int64_t step, const MetricFields& fields) {
+  const bool evaluation =
+      std::ranges::any_of(fields, [](const auto& field) { return field.first.starts_with("eval_"); });
   std::vector<std::pair<std::string, float>> values;
   for (const auto& [name, value] : fields) {
     if (std::holds_alternative<bool>(value) || std::holds_alternative<std::string>(value)) continue;
-    const bool evaluation = name.starts_with("eval_");
-    values.emplace_back((evaluation ? "eval/" : "train/") + name.substr(evaluation ? 5 : 0),
+    values.emplace_back((evaluation ? "eval/" : "train/") + name.substr(name.starts_with("eval_") ? 5 : 0),
                         static_cast<float>(number(fields, name)));
   }
   if (!values.empty()) writer_->scalars(step, values, seconds_since_1970());

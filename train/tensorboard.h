@@ -30,7 +30,8 @@ class EventWriter {
   data::ByteSink& sink_;
 };
 
-/// The event file of a run, beside its metrics.jsonl: each number under train/, those of evaluations under eval/.
+/// The event file of a run, beside its metrics.jsonl: the numbers of a line are under train/, those of an evaluation's
+/// line, which has names in eval_, under eval/.
 class TensorBoardLog {
  public:
   /// A run that begins (`step` 0) removes the event files of an earlier one from `directory`. A run resumed after
