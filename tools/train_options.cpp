@@ -76,6 +76,7 @@ void TrainOptions::add_to(CLI::App& command) {
   command.add_flag("--resume", run.resume, "go on from the newest whole checkpoint");
   command.add_flag("--overwrite", run.overwrite, "start anew where a run already lies");
   command.add_flag("--detect_anomaly", run.detect_anomaly, "find the op that makes the first NaN");
+  reports.add_to(command);
   command.add_flag("--quiet", run.quiet, "no progress");
 }
 
@@ -116,6 +117,7 @@ train::RunOptions TrainOptions::resolve(int64_t steps_per_epoch) const {
   out.eval_each_epoch = eval_strategy == "epoch";
   out.save_each_epoch = save_strategy == "epoch";
   add_callbacks(out);
+  reports.add_callbacks(out);
   out.stop = &stop_signal;
   stop_on_signals();
   return out;

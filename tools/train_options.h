@@ -5,6 +5,7 @@
 
 #include "cinta/train/loop.h"
 #include "cinta/train/plot.h"
+#include "tools/report_options.h"
 
 namespace cinta::tools {
 
@@ -15,6 +16,7 @@ struct TrainOptions {
   std::string config, params;  ///< read before the command line is (tools/settings.h)
   std::string data;
   train::RunOptions run;
+  ReportOptions reports;
   std::string schedule = "linear";
   std::string gradient_checkpointing = "none";
   std::string eval_strategy = "steps", save_strategy = "steps";

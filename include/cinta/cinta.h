@@ -53,6 +53,7 @@
 #include "cinta/train/classify_task.h"
 #include "cinta/train/loop.h"
 #include "cinta/train/masked_task.h"
+#include "cinta/train/reports.h"
 #include "cinta/train/tape_graph.h"
 #include "cinta/train/tensorboard.h"
 #include "cinta/train/trace.h"

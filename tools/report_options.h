@@ -1,0 +1,18 @@
+// The options of a training that say who else is shown its numbers and its steps.
+#pragma once
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "cinta/train/loop.h"
+
+namespace cinta::tools {
+
+struct ReportOptions {
+  std::string report_to = "jsonl", trace, trace_steps = "2:4";
+
+  void add_to(CLI::App& command);
+  /// Adds what was asked for to `run`. Throws ValueError.
+  void add_callbacks(train::RunOptions& run) const;
+};
+
+}  // namespace cinta::tools
