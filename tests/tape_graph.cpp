@@ -9,6 +9,7 @@
 #include "cinta/autograd/checkpoint.h"
 #include "cinta/core/context.h"
 #include "cinta/models/mlp.h"
+#include "cinta/ops/elementwise.h"
 #include "cinta/ops/loss.h"
 
 using namespace cinta;
@@ -89,6 +90,24 @@ TEST_CASE("the tape of a perceptron, node by node", "[tape_graph]") {
   CHECK(second.held_bytes() == 4 * 3 * 5);
   CHECK(entropy.op == "cross_entropy");
   CHECK(entropy.inputs[0].from == 2);
+}
+
+TEST_CASE("what several nodes keep is held by the first of them, and weights by nobody", "[tape_graph]") {
+  Tensor x = from_values(std::vector<float>(5, 0.5f), {5}), y;
+  autograd::require_gradient(x);
+  auto forward = [&] {
+    const Tensor power = exp(x), square = power * power;
+    y = square * x;
+  };
+  const auto tape = train::record_tape(forward, {{"x", x}});
+  REQUIRE(tape.size() == 3);
+  const int64_t bytes = x.storage()->bytes();
+  CHECK(tape[0].held_bytes() == bytes);
+  CHECK(tape[1].saved.size() == 2);
+  CHECK(tape[1].held_bytes() == 0);  // its factors are the first's output
+  CHECK(tape[2].saved.size() == 2);
+  CHECK(tape[2].held_bytes() == bytes);  // one factor is a leaf
+  CHECK(tape[2].inputs[1].name == "x");
 }
 
 TEST_CASE("the tape holds as many bytes as there are", "[tape_graph]") {
