@@ -15,6 +15,7 @@ struct Batch {
   int64_t items = 0;             ///< labels that count, the divisor of the summed loss
   std::vector<float> inputs;     ///< classifiers: [samples, features]
   std::vector<int64_t> ids;      ///< language models: [samples, length], already masked
+  std::vector<int64_t> types;    ///< pairs of sentences: [samples, length], 0 in the first and 1 in the second
   std::vector<int32_t> lengths;  ///< language models: [samples], tokens before the padding
   std::vector<int64_t> rows;     ///< masked models: [capacity], flat positions (sample * length + place) of the targets
   std::vector<int64_t> labels;   ///< [samples], or one for each row; -100 is ignored

@@ -94,7 +94,7 @@ TEST_CASE("predict names the classes of texts", "[command]") {
     CHECK(expected[at + row["class"].get<size_t>()] == *std::max_element(&expected[at], &expected[at] + 3));
   }
   CHECK(at == 9);
-  CHECK(contains(run_cinta({"predict", "--model", saved.directory, "--text", "word7 word9"}).out, " %\n"));
+  CHECK(contains(run_cinta({"predict", "--model", saved.directory, "--text", "word7 word9"}).out, " %  LABEL_"));
 }
 
 TEST_CASE("predict refuses what is no input of the model", "[command]") {

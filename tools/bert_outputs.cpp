@@ -44,7 +44,7 @@ Outputs in_batches(const models::TokenBatch& tokens, int64_t batch_size, Forward
 /// Weights into a model, which is then ready to predict.
 template <class Model>
 void load(Model& model, const std::string& directory) {
-  models::load_weights(model, directory + "/model.safetensors");
+  models::load_weights(model, directory);
   model.train(false);
 }
 
@@ -94,6 +94,11 @@ models::TokenBatch encode(const std::vector<std::string>& texts, const data::Wor
   }
   const int64_t samples = static_cast<int64_t>(texts.size());
   return {from_values(ids, {samples, static_cast<int64_t>(width)}), {}, from_values(lengths, {samples})};
+}
+
+models::BertConfig read_config(const std::string& directory) {
+  const std::string path = directory + "/config.json";
+  return models::BertConfig::from_json(data::read_file(path), path);
 }
 
 Outputs run_bert(const std::string& directory, const models::TokenBatch& tokens, int64_t batch_size) {

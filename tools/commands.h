@@ -20,8 +20,9 @@ extern int exit_code;
 void set_work(const CLI::App& command, std::function<void()> work);
 
 void add_train(CLI::App& app);
-/// Adds `characters` to the command `train`.
+/// Add further kinds of training to the command `train`.
 void add_train_characters(CLI::App& train);
+void add_train_classify(CLI::App& train);
 void add_eval(CLI::App& app);
 void add_config(CLI::App& app);
 void add_predict(CLI::App& app);

@@ -10,6 +10,8 @@
 #include "cinta/data/wordpiece_files.h"
 #include "cinta/train/classifier.h"
 #include "cinta/train/masked_task.h"
+#include "cinta/train/text_classify_task.h"
+#include "tools/bert_outputs.h"
 #include "tools/commands.h"
 #include "tools/read_examples.h"
 #include "tools/train_options.h"
@@ -29,6 +31,7 @@ struct Options {
   std::string data, labels, model = "runs/headers-bert";
   int64_t batch_size = 32;
   uint64_t seed = 0;
+  bool as_json = false;
 };
 
 train::MetricFields evaluate_mlp(const Options& options) {
@@ -43,8 +46,7 @@ train::MetricFields evaluate_mlp(const Options& options) {
 }
 
 train::MetricFields evaluate_bert(const Options& options) {
-  const std::string path = options.model + "/config.json";
-  const models::BertConfig config = models::BertConfig::from_json(data::read_file(path), path);
+  const models::BertConfig config = read_config(options.model);
   const data::WordPiece tokenizer = data::load_wordpiece(options.model);
   const data::Sequences text =
       data::make_sequences(data::read_documents(options.data), tokenizer, config.max_position_embeddings);
@@ -54,28 +56,54 @@ train::MetricFields evaluate_bert(const Options& options) {
   return task.evaluate();
 }
 
-/// What config.json says the model is; a damaged file is for the model's own reader to report.
-bool is_mlp(const std::string& directory) {
-  const nlohmann::json config = nlohmann::json::parse(data::read_file(directory + "/config.json"), nullptr, false);
-  return config.is_object() && config.value("model_type", nlohmann::json()) == "mlp";
+train::MetricFields evaluate_classifier(const Options& options) {
+  const models::BertConfig config = read_config(options.model);
+  const data::LabelledText text = data::read_labelled_text(options.data);
+  require<FileError>(!text.labels.empty(), "eval", Where(), options.data, ": has no column of labels");
+  std::vector<std::string> names;
+  for (int64_t i = 0; i < config.num_labels; ++i) names.push_back(config.label_name(i));
+  const data::WordPiece tokenizer = data::load_wordpiece(options.model);
+  const data::ClassifiedSequences samples = encode(text, tokenizer, names, config.max_position_embeddings);
+  const train::TextClassifyData both{tokenizer, samples, samples};
+  models::BertConfig named = config;
+  named.label_names = names;
+  train::TextClassifyTask task(both, named, options.batch_size, options.seed);
+  task.load(options.model);
+  return task.evaluate();
+}
+
+/// Evaluates what config.json says the model is; a damaged file is for the model's own reader to report.
+train::MetricFields evaluate(const Options& options) {
+  const nlohmann::json config = nlohmann::json::parse(data::read_file(options.model + "/config.json"), nullptr, false);
+  if (!config.is_object()) return evaluate_bert(options);
+  if (config.value("model_type", nlohmann::json()) == "mlp") return evaluate_mlp(options);
+  const bool classifier =
+      config.value("architectures", nlohmann::json()) == nlohmann::json::array({"BertForSequenceClassification"});
+  return classifier ? evaluate_classifier(options) : evaluate_bert(options);
 }
 
 }  // namespace
 
 void add_eval(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  CLI::App* command =
-      app.add_subcommand("eval", "loss and accuracy of a trained model: of a BERT on text files, of an MLP on rows");
-  command->add_option("--data", options->data, "text: a file or a folder; rows: as for cinta train mlp")->required();
+  CLI::App* command = app.add_subcommand(
+      "eval", "loss and accuracy of a trained model: of a BERT on text files or labelled texts, of an MLP on rows");
+  command->add_option("--data", options->data, "text: a file or a folder; classes: as for cinta train classify or mlp")
+      ->required();
   command->add_option("--labels", options->labels, "IDX file of the classes, where --data is one of images");
   command->add_option("--model", options->model, "directory with model.safetensors and config.json")
       ->capture_default_str();
   command->add_option("--batch_size", options->batch_size)->capture_default_str()->check(at_least(1));
   command->add_option("--seed", options->seed, "of a BERT's masks")->capture_default_str();
+  command->add_flag("--json", options->as_json, "one object");
   set_work(*command, [options] {
-    const train::MetricFields numbers = is_mlp(options->model) ? evaluate_mlp(*options) : evaluate_bert(*options);
-    for (const auto& [name, value] : numbers)
-      if (const double* number = std::get_if<double>(&value)) std::printf("%s %.4f\n", name.c_str(), *number);
+    nlohmann::ordered_json all;
+    for (const auto& [name, value] : evaluate(*options))
+      if (const double* number = std::get_if<double>(&value)) {
+        all[name] = *number;
+        if (!options->as_json) std::printf("%s %.4f\n", name.c_str(), *number);
+      }
+    if (options->as_json) std::printf("%s\n", all.dump().c_str());
   });
 }
 

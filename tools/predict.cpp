@@ -49,17 +49,19 @@ Outputs run_mlp(const Options& options) {
   return {{"logits", (*classifier.mlp)(from_values(rows.inputs, {rows.count, rows.features}))}};
 }
 
-/// The most likely class of each row, and how likely.
-void print_classes(const Tensor& logits, bool as_json) {
+/// The most likely class of each row, and how likely. `names` may be empty: classes are numbers then.
+void print_classes(const Tensor& logits, const std::vector<std::string>& names, bool as_json) {
   const std::vector<float> probabilities = to_vector<float>(softmax(logits));
   const size_t classes = static_cast<size_t>(logits.size(-1));
   for (size_t begin = 0; begin < probabilities.size(); begin += classes) {
     const auto row = std::span(probabilities).subspan(begin, classes);
     const auto best = static_cast<size_t>(std::ranges::max_element(row) - row.begin());
+    const std::string name = names.empty() ? std::to_string(best) : names[best];
     if (as_json)
-      std::printf("%s\n", nlohmann::ordered_json{{"class", best}, {"probabilities", row}}.dump().c_str());
+      std::printf("%s\n",
+                  nlohmann::ordered_json{{"class", best}, {"label", name}, {"probabilities", row}}.dump().c_str());
     else
-      std::printf("%zu  %5.1f %%\n", best, 100.0 * row[best]);
+      std::printf("%5.1f %%  %s\n", 100.0 * row[best], name.c_str());
   }
 }
 
@@ -78,8 +80,7 @@ void predict(const Options& options) {
   } else {
     const std::vector<std::string> texts = options.texts.empty() ? lines_of(options.data) : options.texts;
     require(!texts.empty(), "predict", Where(), options.data, " has no line");
-    const std::string path = options.model + "/config.json";
-    const int64_t longest = models::BertConfig::from_json(data::read_file(path), path).max_position_embeddings;
+    const int64_t longest = read_config(options.model).max_position_embeddings;
     outputs = run_bert(options.model, encode(texts, data::load_wordpiece(options.model), longest), options.batch_size);
   }
   if (!options.output_logits.empty()) {
@@ -89,7 +90,8 @@ void predict(const Options& options) {
   const Tensor& logits = outputs.front().tensor;
   require(logits.rank() == 2 || !options.output_logits.empty(), "predict", Where(),
           "this model has logits for every token: --output_logits FILE.safetensors takes them, cinta fill reads them");
-  if (logits.rank() == 2) print_classes(logits, options.as_json);
+  if (logits.rank() == 2)
+    print_classes(logits, mlp ? std::vector<std::string>() : read_config(options.model).label_names, options.as_json);
 }
 
 }  // namespace

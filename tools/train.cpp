@@ -149,6 +149,7 @@ void add_train(CLI::App& app) {
   set_work(*bert_command, [bert] { train_bert(*bert); });
 
   add_train_characters(*train);
+  add_train_classify(*train);
 }
 
 }  // namespace cinta::tools

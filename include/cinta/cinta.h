@@ -18,6 +18,7 @@
 #include "cinta/data/digits.h"
 #include "cinta/data/examples.h"
 #include "cinta/data/idx.h"
+#include "cinta/data/labelled_text.h"
 #include "cinta/data/loader.h"
 #include "cinta/data/masking.h"
 #include "cinta/data/safetensors.h"
@@ -56,4 +57,5 @@
 #include "cinta/train/reports.h"
 #include "cinta/train/tape_graph.h"
 #include "cinta/train/tensorboard.h"
+#include "cinta/train/text_classify_task.h"
 #include "cinta/train/trace.h"

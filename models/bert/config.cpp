@@ -63,6 +63,8 @@ void BertConfig::check(Where where) const {
   positive("max_position_embeddings", max_position_embeddings);
   positive("type_vocab_size", type_vocab_size);
   positive("num_labels", num_labels);
+  require(label_names.empty() || static_cast<int64_t>(label_names.size()) == num_labels, "bert", where,
+          "num_labels is ", num_labels, ", but there are ", label_names.size(), " label names");
   require(num_hidden_layers >= 0, "bert", where, "num_hidden_layers is not negative, given ", num_hidden_layers);
   require(hidden_size % num_attention_heads == 0, "bert", where,
           "hidden_size is a multiple of num_attention_heads: ", hidden_size, " % ", num_attention_heads, " = ",
@@ -85,6 +87,10 @@ Activation BertConfig::activation(Where where) const {
       located("bert", join("hidden_act is gelu, gelu_new, relu or silu, given '", hidden_act, "'"), where));
 }
 
+std::string BertConfig::label_name(int64_t label) const {
+  return label_names.empty() ? "LABEL_" + std::to_string(label) : label_names.at(static_cast<size_t>(label));
+}
+
 std::string BertConfig::to_json(std::string_view architecture) const {
   nlohmann::ordered_json out;
   out["architectures"] = {architecture};
@@ -92,8 +98,8 @@ std::string BertConfig::to_json(std::string_view architecture) const {
   each_key(*this, [&](const char* key, const auto& value) { out[key] = value; });
   out["position_embedding_type"] = "absolute";
   if (architecture == "BertForSequenceClassification") {
-    for (int64_t i = 0; i < num_labels; ++i) out["id2label"][std::to_string(i)] = "LABEL_" + std::to_string(i);
-    for (int64_t i = 0; i < num_labels; ++i) out["label2id"]["LABEL_" + std::to_string(i)] = i;
+    for (int64_t i = 0; i < num_labels; ++i) out["id2label"][std::to_string(i)] = label_name(i);
+    for (int64_t i = 0; i < num_labels; ++i) out["label2id"][label_name(i)] = i;
   }
   return out.dump(2) + "\n";
 }
@@ -117,8 +123,15 @@ BertConfig BertConfig::from_json(const std::string& text, const std::string& pat
                        " has the wrong kind: ", in[key].dump());
     in[key].get_to(value);
   });
-  if (in.contains("id2label") && in["id2label"].is_object())
+  if (in.contains("id2label") && in["id2label"].is_object()) {
     config.num_labels = static_cast<int64_t>(in["id2label"].size());
+    for (int64_t i = 0; i < config.num_labels; ++i) {
+      const auto name = in["id2label"].find(std::to_string(i));
+      require<FileError>(name != in["id2label"].end() && name->is_string(), "config", where, path,
+                         ": id2label has no name for ", i);
+      config.label_names.push_back(name->get<std::string>());
+    }
+  }
   try {
     config.check(where);
   } catch (const ValueError& error) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "cinta/core/error.h"
 #include "cinta/ops/matmul.h"
@@ -23,12 +24,14 @@ struct BertConfig {
   double layer_norm_eps = 1e-12;
   int64_t pad_token_id = 0;
   int64_t num_labels = 2;
+  std::vector<std::string> label_names = {};  ///< of a classifier, by number; empty: LABEL_0, LABEL_1, ..
 
   /// Sizes by name: tiny (2 layers of 128), mini (4 of 256), small (4 of 512), base (12 of 768), large (24 of 1024).
   static BertConfig named(std::string_view name, Where where = Where::current());
   /// Throws ValueError naming the key, what was found and what is possible.
   void check(Where where = Where::current()) const;
   Activation activation(Where where = Where::current()) const;
+  std::string label_name(int64_t label) const;
 
   /// The text of a config.json that the Python library opens as `architecture`, e.g. "BertForMaskedLM".
   std::string to_json(std::string_view architecture) const;

@@ -1,0 +1,246 @@
+// One reader per format gives rows of fields; what the columns are is decided once, for all formats.
+#include "cinta/data/labelled_text.h"
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <optional>
+#include <set>
+
+#include "cinta/data/file.h"
+#include "cinta/data/unicode.h"
+
+namespace cinta::data {
+namespace {
+
+struct Row {
+  int64_t line;  ///< where it begins
+  std::vector<std::string> fields;
+};
+
+struct Source {
+  const std::string& name;
+  Where where;
+
+  template <class... Parts>
+  [[noreturn]] void fail(int64_t line, const Parts&... parts) const {
+    throw FileError(located("labelled_text", join(name, ": line ", line, ": ", parts...), where));
+  }
+};
+
+/// Fields between `separator`; where `quoted`, a field in quotes may hold separators, line ends and doubled quotes.
+std::vector<Row> read_table(std::string_view text, char separator, bool quoted, const Source& source) {
+  std::vector<Row> rows;
+  int64_t line = 1;
+  for (size_t at = 0; at < text.size();) {
+    Row row{line, {}};
+    for (bool more = true; more;) {
+      std::string field;
+      if (quoted && at < text.size() && text[at] == '"') {
+        for (++at;; ++at) {
+          if (at == text.size()) source.fail(row.line, "a quote is never closed");
+          if (text[at] == '\n') ++line;
+          if (text[at] != '"')
+            field += text[at];
+          else if (at + 1 < text.size() && text[at + 1] == '"')
+            field += text[at++];
+          else
+            break;
+        }
+        ++at;
+        if (at < text.size() && text[at] == '\r') ++at;
+        if (at < text.size() && text[at] != separator && text[at] != '\n')
+          source.fail(line, "column ", row.fields.size() + 1, ": text after the closing quote");
+      } else {
+        const size_t end = std::min(text.find_first_of(std::string{separator, '\n'}, at), text.size());
+        field = text.substr(at, end - at);
+        at = end;
+        if (field.ends_with('\r') && (at == text.size() || text[at] == '\n')) field.pop_back();
+      }
+      row.fields.push_back(std::move(field));
+      more = at < text.size() && text[at] == separator;
+      ++at;
+    }
+    ++line;
+    const bool blank = row.fields.size() == 1 && row.fields[0].empty();
+    if (!blank) rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+/// The places of what we look for among the columns; -1: not there.
+struct Columns {
+  int first = -1, second = -1, label = -1;
+};
+
+Columns named_columns(const std::vector<std::string>& names) {
+  Columns out;
+  for (int i = 0; i < static_cast<int>(names.size()); ++i) {
+    const std::string& name = names[static_cast<size_t>(i)];
+    if (name == "text" || name == "sentence" || name == "sentence1") out.first = i;
+    if (name == "text_pair" || name == "sentence2") out.second = i;
+    if (name == "label" || name == "labels") out.label = i;
+  }
+  return out;
+}
+
+void add(LabelledText& out, const Row& row, const Columns& columns, const Source& source) {
+  auto field = [&](int column) { return row.fields[static_cast<size_t>(column)]; };
+  for (const std::string& text : row.fields) require_utf8(text, join(source.name, ": line ", row.line), source.where);
+  out.first.push_back(field(columns.first));
+  if (columns.second >= 0) out.second.push_back(field(columns.second));
+  if (columns.label < 0) return;
+  if (field(columns.label).empty()) source.fail(row.line, "column ", columns.label + 1, ": the label is empty");
+  out.labels.push_back(field(columns.label));
+}
+
+LabelledText from_table(std::vector<Row> rows, const Source& source) {
+  LabelledText out;
+  if (rows.empty()) return out;
+  const size_t width = rows.front().fields.size();
+  Columns columns = named_columns(rows.front().fields);
+  const bool header = columns.first >= 0 || columns.label >= 0;
+  if (header && columns.first < 0) source.fail(rows.front().line, "no column is called text, sentence or sentence1");
+  if (!header) {
+    if (width > 3)
+      source.fail(rows.front().line, "found ", width, " columns without names, expected text[, pair][, label]");
+    columns = {0, width == 3 ? 1 : -1, width == 1 ? -1 : static_cast<int>(width) - 1};
+  }
+  for (size_t i = header; i < rows.size(); ++i) {
+    if (rows[i].fields.size() != width)
+      source.fail(rows[i].line, "found ", rows[i].fields.size(), " columns, expected ", width);
+    add(out, rows[i], columns, source);
+  }
+  return out;
+}
+
+LabelledText from_json_lines(std::string_view text, const Source& source) {
+  LabelledText out;
+  int64_t line = 0;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const std::string_view one = text.substr(at, end - at);
+    at = end + 1;
+    ++line;
+    if (one.find_first_not_of(" \t\r") == one.npos) continue;
+    const auto json = nlohmann::json::parse(one, nullptr, false);
+    if (!json.is_object()) source.fail(line, "is not a JSON object");
+    Row row{line, {}};
+    std::vector<std::string> names;
+    for (const auto& [key, value] : json.items()) {
+      if (!value.is_string() && !value.is_number_integer()) continue;
+      names.push_back(key);
+      row.fields.push_back(value.is_string() ? value.get<std::string>() : value.dump());
+    }
+    const Columns columns = named_columns(names);
+    if (columns.first < 0) source.fail(line, "no key is called text, sentence or sentence1");
+    const bool like_first = out.first.empty() || ((columns.second >= 0) == !out.second.empty() &&
+                                                  (columns.label >= 0) == !out.labels.empty());
+    if (!like_first)
+      source.fail(line, "has a pair or a label where the lines before have none, or the other way round");
+    add(out, row, columns, source);
+  }
+  return out;
+}
+
+std::optional<int64_t> whole_number(const std::string& text) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
+}
+
+}  // namespace
+
+LabelledText read_labelled_text(const std::string& path, Where where) {
+  const Source source{path, where};
+  std::string_view plain = path;
+  if (plain.ends_with(".gz")) plain.remove_suffix(3);
+  const bool csv = plain.ends_with(".csv"), tsv = plain.ends_with(".tsv"), jsonl = plain.ends_with(".jsonl");
+  require<FileError>(csv || tsv || jsonl, "labelled_text", where, path, ": its name ends in .csv, .tsv or .jsonl");
+  std::string text = read_file(path, maximum_file_bytes, where);
+  if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
+  LabelledText out =
+      jsonl ? from_json_lines(text, source) : from_table(read_table(text, csv ? ',' : '\t', csv, source), source);
+  require<FileError>(out.count() > 0, "labelled_text", where, path, ": has no sample");
+  return out;
+}
+
+std::vector<std::string> label_names(const std::vector<std::string>& labels) {
+  const std::set<std::string> distinct(labels.begin(), labels.end());
+  std::vector<std::string> names(distinct.begin(), distinct.end());
+  if (std::ranges::all_of(names, [](const std::string& name) { return whole_number(name).has_value(); }))
+    std::ranges::sort(names, {}, [](const std::string& name) { return *whole_number(name); });
+  return names;
+}
+
+ClassifiedSequences encode(const LabelledText& text, const WordPiece& tokenizer, const std::vector<std::string>& names,
+                           int64_t length, Where where) {
+  require(length >= 3, "encode", where, "a sequence needs [CLS], a token and [SEP], given length ", length);
+  ClassifiedSequences out{{static_cast<int64_t>(text.count()), length, {}, {}}, {}, {}};
+  const int32_t padding = tokenizer.vocabulary().id("[PAD]", where);
+  const bool pairs = !text.second.empty();
+  for (size_t i = 0; i < text.count(); ++i) {
+    Encoding encoding = pairs ? tokenizer.encode_pair(text.first[i], text.second[i], length, where)
+                              : tokenizer.encode_framed(text.first[i], length, where);
+    out.sequences.lengths.push_back(static_cast<int32_t>(encoding.ids.size()));
+    encoding.ids.resize(static_cast<size_t>(length), padding);
+    encoding.types.resize(static_cast<size_t>(length), 0);
+    out.sequences.ids.insert(out.sequences.ids.end(), encoding.ids.begin(), encoding.ids.end());
+    if (pairs) out.types.insert(out.types.end(), encoding.types.begin(), encoding.types.end());
+    if (text.labels.empty()) continue;
+    const auto found = std::ranges::find(names, text.labels[i]);
+    require(found != names.end(), "encode", where, "sample ", i + 1, " has the label '", text.labels[i],
+            "', which is none of the model's ", names.size());
+    out.labels.push_back(found - names.begin());
+  }
+  return out;
+}
+
+LabelledText select(const LabelledText& text, std::span<const int64_t> rows) {
+  LabelledText out;
+  for (int64_t row : rows) {
+    const size_t i = static_cast<size_t>(row);
+    out.first.push_back(text.first[i]);
+    if (!text.second.empty()) out.second.push_back(text.second[i]);
+    if (!text.labels.empty()) out.labels.push_back(text.labels[i]);
+  }
+  return out;
+}
+
+ClassifiedBatches::ClassifiedBatches(const ClassifiedSequences& sequences, int64_t batch_size, uint64_t seed,
+                                     Where where)
+    : sequences_(sequences), order_(sequences.sequences.count, batch_size, seed, where) {}
+
+Batch ClassifiedBatches::gather(std::span<const int64_t> samples) const {
+  const Sequences& all = sequences_.sequences;
+  Batch out;
+  for (int64_t sample : samples) {
+    const auto at = static_cast<size_t>(sample);
+    const auto begin = sample * all.length;
+    out.ids.insert(out.ids.end(), all.ids.begin() + begin, all.ids.begin() + begin + all.length);
+    if (!sequences_.types.empty())
+      out.types.insert(out.types.end(), sequences_.types.begin() + begin,
+                       sequences_.types.begin() + begin + all.length);
+    out.lengths.push_back(all.lengths[at]);
+    if (!sequences_.labels.empty()) out.labels.push_back(sequences_.labels[at]);
+  }
+  out.items = static_cast<int64_t>(out.labels.size());
+  return out;
+}
+
+Batch ClassifiedBatches::batch(int64_t step) const {
+  std::vector<int64_t> samples;
+  for (const Draw& draw : order_.draws(step)) samples.push_back(draw.sample);
+  Batch out = gather(samples);
+  out.step = step;
+  return out;
+}
+
+Batch ClassifiedBatches::slice(int64_t begin, int64_t end) const {
+  std::vector<int64_t> samples(static_cast<size_t>(end - begin));
+  std::iota(samples.begin(), samples.end(), begin);
+  return gather(samples);
+}
+
+}  // namespace cinta::data

@@ -1,0 +1,62 @@
+// Texts with classes: what a text classifier is trained on. Read from CSV (RFC 4180), TSV or JSON lines, plain or gzip.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cinta/data/corpus.h"
+#include "cinta/data/loader.h"
+#include "cinta/data/wordpiece.h"
+
+namespace cinta::data {
+
+struct LabelledText {
+  std::vector<std::string> first, second;  ///< `second` is empty unless the samples are pairs
+  std::vector<std::string> labels;         ///< empty where the file has none
+  size_t count() const { return first.size(); }
+};
+
+/// Reads a file by its ending: .csv, .tsv or .jsonl, each also with .gz. The columns (keys) are called text, sentence
+/// or sentence1; text_pair or sentence2; label. A table whose first line names none of them holds the text and then the
+/// label in its last column, or nothing but text. Throws FileError naming file, line and what was found: another
+/// ending, a ragged row, a quote that is never closed, JSON that is no object of texts, an empty label, text that is
+/// not UTF-8.
+LabelledText read_labelled_text(const std::string& path, Where where = Where::current());
+
+/// The distinct labels in ascending order; whole numbers by value.
+std::vector<std::string> label_names(const std::vector<std::string>& labels);
+
+/// Samples ready for a classifier.
+struct ClassifiedSequences {
+  Sequences sequences;
+  std::vector<int64_t> types;   ///< [count, length]; empty unless the samples are pairs
+  std::vector<int64_t> labels;  ///< [count], places in the list of names
+};
+
+/// Frames each text (or pair), cut to `length` tokens and padded. Throws ValueError for a label that is not among
+/// `names`, naming the sample.
+ClassifiedSequences encode(const LabelledText& text, const WordPiece& tokenizer, const std::vector<std::string>& names,
+                           int64_t length, Where where = Where::current());
+
+/// The given samples, in the given order.
+LabelledText select(const LabelledText& text, std::span<const int64_t> rows);
+
+/// Shuffled classified sequences: ids, lengths, types where there are any, and a label a sample. `sequences` must
+/// outlive this.
+class ClassifiedBatches : public BatchSource {
+ public:
+  ClassifiedBatches(const ClassifiedSequences& sequences, int64_t batch_size, uint64_t seed,
+                    Where where = Where::current());
+  Batch batch(int64_t step) const override;
+  double epoch(int64_t step) const override { return order_.epoch(step); }
+  /// Samples begin .. end - 1 in their own order.
+  Batch slice(int64_t begin, int64_t end) const;
+
+ private:
+  Batch gather(std::span<const int64_t> samples) const;
+  const ClassifiedSequences& sequences_;
+  Order order_;
+};
+
+}  // namespace cinta::data

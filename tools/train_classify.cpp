@@ -1,0 +1,141 @@
+// `cinta train classify`: a BERT, pre-trained or not, learns the classes of texts.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+
+#include "cinta/data/examples.h"
+#include "cinta/data/file.h"
+#include "cinta/data/permutation.h"
+#include "cinta/data/wordpiece_files.h"
+#include "cinta/data/wordpiece_trainer.h"
+#include "cinta/models/model_file.h"
+#include "cinta/train/text_classify_task.h"
+#include "tools/commands.h"
+#include "tools/train_options.h"
+
+namespace cinta::tools {
+namespace {
+
+struct ClassifyOptions : TrainOptions {
+  std::string model, test_data, size = "tiny", trained = "all";
+  int64_t length = 64, vocab_size = 4096;
+  double dropout = 0.1, test_fraction = 0.2;
+};
+
+struct Texts {
+  data::LabelledText train, test;
+};
+
+/// The training file and the test file, or a seeded part of the first.
+Texts read_texts(const ClassifyOptions& options) {
+  data::LabelledText all = data::read_labelled_text(options.data);
+  require<FileError>(!all.labels.empty(), "train", Where(), options.data, ": has no column of labels");
+  if (!options.test_data.empty()) return {std::move(all), data::read_labelled_text(options.test_data)};
+  const auto count = static_cast<int64_t>(all.count());
+  const auto test = static_cast<int64_t>(static_cast<double>(count) * options.test_fraction);
+  require(test > 0 && test < count, "train", Where(), options.data, ": ", count,
+          " samples leave none to test or train");
+  const std::vector<int64_t> order = data::permutation(count, options.seed, 0);
+  const std::span<const int64_t> rows(order);
+  const auto train = static_cast<size_t>(count - test);
+  return {select(all, rows.first(train)), select(all, rows.subspan(train))};
+}
+
+/// The tokenizer of a pre-trained model, or one learnt on the training texts.
+data::WordPiece make_tokenizer(const ClassifyOptions& options, const data::LabelledText& train) {
+  if (!options.model.empty()) return data::load_wordpiece(options.model);
+  constexpr data::TokenizerOptions cased{.lower_case = false, .strip_accents = false};
+  data::WordCounts counts;
+  for (const auto* texts : {&train.first, &train.second})
+    for (const std::string& text : *texts) data::count_words(counts, text, cased, options.data, Where());
+  return data::WordPiece(data::learn_vocabulary(counts, options.vocab_size, Where()), cased);
+}
+
+models::BertConfig make_config(const ClassifyOptions& options) {
+  models::BertConfig config = models::BertConfig::named(options.size);
+  if (!options.model.empty()) {
+    const std::string path = options.model + "/config.json";
+    config = models::BertConfig::from_json(data::read_file(path), path);
+  } else {
+    config.max_position_embeddings = options.length;
+    config.initializer_range = 0.02 * std::sqrt(768 / static_cast<double>(config.hidden_size));
+  }
+  config.hidden_dropout_prob = config.attention_probs_dropout_prob = options.dropout;
+  return config;
+}
+
+void print_confusion(const train::Confusion& confusion, const models::BertConfig& config) {
+  constexpr int64_t most = 20;  // a larger table is no table for the eye
+  if (confusion.classes > most) return;
+  std::printf("%-20s guessed as 0, 1, ..\n", "class");
+  for (int64_t row = 0; row < confusion.classes; ++row) {
+    std::printf("%2lld %-17.17s", static_cast<long long>(row), config.label_name(row).c_str());
+    for (int64_t column = 0; column < confusion.classes; ++column)
+      std::printf(" %6lld",
+                  static_cast<long long>(confusion.counts[static_cast<size_t>(row * confusion.classes + column)]));
+    std::printf("\n");
+  }
+}
+
+void train_classify(const ClassifyOptions& options) {
+  const Texts texts = read_texts(options);
+  models::BertConfig config = make_config(options);
+  config.label_names = data::label_names(texts.train.labels);
+  require(config.label_names.size() > 1, "train", Where(), options.data, ": all samples have the label '",
+          config.label_names.front(), "'");
+  const int64_t length = std::min(options.length, config.max_position_embeddings);
+  const data::WordPiece tokenizer = make_tokenizer(options, texts.train);
+  const train::TextClassifyData data{tokenizer, encode(texts.train, tokenizer, config.label_names, length),
+                                     encode(texts.test, tokenizer, config.label_names, length)};
+  train::TextClassifyTask task(data, config, options.batch_size, options.seed, parse_device(options.device));
+  task.model().set_checkpoint_policy(autograd::parse_checkpoint_policy(options.gradient_checkpointing));
+  if (!options.model.empty()) {
+    const auto report = models::load_weights(task.model(), options.model, {"classifier.", "bert.pooler."});
+    if (!options.run.quiet) std::fprintf(stderr, "%s: %s\n", options.model.c_str(), report.text().c_str());
+  }
+  if (options.trained == "head") {
+    task.model().set_trainable("bert.embeddings", false);
+    task.model().set_trainable("bert.encoder", false);
+  }
+  if (!options.run.quiet)
+    std::fprintf(stderr, "%s: %zu samples to train on, %zu to test, %zu classes\n", options.data.c_str(),
+                 texts.train.count(), texts.test.count(), config.label_names.size());
+  const data::Sequences &train = data.train.sequences, &test = data.test.sequences;
+  const uint32_t crc32 =
+      data::crc32_of(std::as_bytes(std::span(test.ids)), data::crc32_of(std::as_bytes(std::span(train.ids))));
+  const train::RunOptions run = options.resolve((train.count + options.batch_size - 1) / options.batch_size);
+  const train::RunResult result = train::run(task, run, options.header("classify", crc32));
+  publish(result, run.output_dir, {});
+  if (result.stopped_by) return;
+  print_confusion(task.confusion(), task.model().config());
+  std::printf("test: loss %.4f, accuracy %.2f %%, macro F1 %.4f after %lld steps in %.1f s\n",
+              train::number(result.evaluation, "eval_loss"), 100 * train::number(result.evaluation, "eval_accuracy"),
+              train::number(result.evaluation, "eval_macro_f1"), static_cast<long long>(result.steps), result.seconds);
+  if (!run.output_dir.empty()) std::printf("weights, vocabulary, metrics and loss curve: %s\n", run.output_dir.c_str());
+}
+
+}  // namespace
+
+void add_train_classify(CLI::App& train) {
+  auto options = std::make_shared<ClassifyOptions>();
+  options->epochs = 3;
+  options->run.optimizer.rate = 5e-4;
+  CLI::App* command =
+      train.add_subcommand("classify", "a BERT on texts with classes: CSV, TSV or JSON lines (text[, pair], label)");
+  options->add_to(*command);
+  command->add_option("--model", options->model, "directory of a pre-trained BERT; without it all is learnt anew");
+  command->add_option("--test_data", options->test_data, "file of the test samples; without it a part of --data");
+  command->add_option("--test_fraction", options->test_fraction)->capture_default_str()->check(CLI::Range(0.0, 1.0));
+  command->add_option("--train", options->trained, "all, or the head alone")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"all", "head"}));
+  command->add_option("--size", options->size, "of a model without --model: tiny, mini, small, base, large")
+      ->capture_default_str();
+  command->add_option("--sequence_length", options->length)->capture_default_str();
+  command->add_option("--vocab_size", options->vocab_size, "of a model without --model")->capture_default_str();
+  command->add_option("--dropout", options->dropout)->capture_default_str();
+  set_work(*command, [options] { train_classify(*options); });
+}
+
+}  // namespace cinta::tools

@@ -1,0 +1,100 @@
+// The text classifier's forward, evaluation and files.
+#include "cinta/train/text_classify_task.h"
+
+#include "cinta/autograd/mode.h"
+#include "cinta/data/wordpiece_files.h"
+#include "cinta/models/model_file.h"
+#include "cinta/ops/loss.h"
+#include "cinta/ops/reduce.h"
+#include "cinta/train/checkpoint_directory.h"
+
+namespace cinta::train {
+
+double Confusion::accuracy() const {
+  int64_t right = 0, all = 0;
+  for (int64_t row = 0; row < classes; ++row)
+    for (int64_t column = 0; column < classes; ++column) {
+      const int64_t count = counts[static_cast<size_t>(row * classes + column)];
+      all += count;
+      if (row == column) right += count;
+    }
+  return static_cast<double>(right) / static_cast<double>(std::max<int64_t>(1, all));
+}
+
+double Confusion::macro_f1() const {
+  double sum = 0;
+  int64_t met = 0;
+  for (int64_t one = 0; one < classes; ++one) {
+    int64_t truly = 0, guessed = 0;
+    for (int64_t other = 0; other < classes; ++other) {
+      truly += counts[static_cast<size_t>(one * classes + other)];
+      guessed += counts[static_cast<size_t>(other * classes + one)];
+    }
+    if (truly + guessed == 0) continue;
+    ++met;
+    sum += 2 * static_cast<double>(counts[static_cast<size_t>(one * classes + one)]) /
+           static_cast<double>(truly + guessed);
+  }
+  return sum / static_cast<double>(std::max<int64_t>(1, met));
+}
+
+TextClassifyTask::TextClassifyTask(const TextClassifyData& data, models::BertConfig config, int64_t batch_size,
+                                   uint64_t seed, Device device, Where where)
+    : data_(data), batch_size_(batch_size), device_(device) {
+  config.vocab_size = std::max(config.vocab_size, data.tokenizer.vocabulary().size());
+  config.num_labels = static_cast<int64_t>(config.label_names.size());
+  batches_ = std::make_unique<data::ClassifiedBatches>(data.train, batch_size, seed, where);
+  bert_ = std::make_unique<models::BertForSequenceClassification>(config, seed, device, where);
+}
+
+std::pair<Tensor, Tensor> TextClassifyTask::compute(const data::Batch& batch) {
+  const int64_t samples = static_cast<int64_t>(batch.lengths.size());
+  const Shape shape{samples, static_cast<int64_t>(batch.ids.size()) / samples};
+  const models::TokenBatch tokens{.ids = from_values(batch.ids, shape, device_),
+                                  .types = batch.types.empty() ? Tensor() : from_values(batch.types, shape, device_),
+                                  .lengths = from_values(batch.lengths, {samples}, device_)};
+  return {(*bert_)(tokens), from_values(batch.labels, {samples}, device_)};
+}
+
+Forward TextClassifyTask::forward(const data::Batch& batch) {
+  const auto [logits, labels] = compute(batch);
+  return {cross_entropy(logits, labels, {.reduction = Reduction::sum}), count_correct(logits, labels)};
+}
+
+MetricFields TextClassifyTask::evaluate() {
+  autograd::NoGrad off;
+  const data::ClassifiedBatches samples(data_.test, batch_size_, 0);
+  const int64_t count = data_.test.sequences.count;
+  confusion_ = {bert_->config().num_labels, {}};
+  confusion_.counts.resize(static_cast<size_t>(confusion_.classes * confusion_.classes));
+  bert_->train(false);
+  double loss = 0;
+  for (int64_t begin = 0; begin < count; begin += batch_size_) {
+    const data::Batch batch = samples.slice(begin, std::min(begin + batch_size_, count));
+    const auto [logits, labels] = compute(batch);
+    loss += item(cross_entropy(logits, labels, {.reduction = Reduction::sum}));
+    const std::vector<int64_t> guesses = to_vector<int64_t>(argmax(logits, -1));
+    for (size_t i = 0; i < guesses.size(); ++i)
+      ++confusion_.counts[static_cast<size_t>(batch.labels[i] * confusion_.classes + guesses[i])];
+  }
+  bert_->train(true);
+  return {{"eval_loss", loss / static_cast<double>(count)},
+          {"eval_accuracy", confusion_.accuracy()},
+          {"eval_macro_f1", confusion_.macro_f1()}};
+}
+
+void TextClassifyTask::save(CheckpointWriter& writer) {
+  std::vector<Tensor> hold;
+  data::write_safetensors(writer.add("model.safetensors"), models::file_tensors(bert_->named_tensors(), hold));
+  const std::string config = bert_->config().to_json(bert_->architecture());
+  writer.add("config.json").write(config.data(), config.size());
+  for (const auto& [name, text] : data::wordpiece_files(data_.tokenizer))
+    writer.add(name).write(text.data(), text.size());
+}
+
+void TextClassifyTask::load(const std::string& directory) {
+  models::require_same(directory + "/config.json", bert_->config(), Where());
+  models::load_weights(*bert_, directory);
+}
+
+}  // namespace cinta::train

@@ -1,0 +1,53 @@
+// Training a BERT to classify texts or pairs of texts.
+#pragma once
+#include "cinta/data/labelled_text.h"
+#include "cinta/models/bert/bert.h"
+#include "cinta/train/task.h"
+
+namespace cinta::train {
+
+/// How often a sample of class row() was taken for class column().
+struct Confusion {
+  int64_t classes = 0;
+  std::vector<int64_t> counts;  ///< [classes, classes], true class by row
+  double accuracy() const;
+  /// Mean over the classes of the harmonic mean of precision and recall; a class never met nor guessed does not count.
+  double macro_f1() const;
+};
+
+struct TextClassifyData {
+  data::WordPiece tokenizer;
+  data::ClassifiedSequences train, test;
+};
+
+class TextClassifyTask final : public Task {
+ public:
+  /// `config.label_names` are the classes. `data` must outlive this.
+  TextClassifyTask(const TextClassifyData& data, models::BertConfig config, int64_t batch_size, uint64_t seed,
+                   Device device = cpu, Where where = Where::current());
+  models::BertForSequenceClassification& model() override { return *bert_; }
+  Random* random() override { return &bert_->random(); }
+  const data::BatchSource& batches() const override { return *batches_; }
+  int64_t samples_per_batch() const override { return batch_size_; }
+  Forward forward(const data::Batch& batch) override;
+  /// eval_loss, eval_accuracy and eval_macro_f1 on the test samples.
+  MetricFields evaluate() override;
+  const Confusion& confusion() const { return confusion_; }  ///< of the last evaluation
+  void save(CheckpointWriter& writer) override;
+  void load(const std::string& directory) override;
+  int64_t progress_items(const data::Batch& batch) const override { return static_cast<int64_t>(batch.labels.size()); }
+  const char* progress_unit() const override { return "samples"; }
+  const char* accuracy_name() const override { return "accuracy"; }
+
+ private:
+  /// Logits and labels of a batch.
+  std::pair<Tensor, Tensor> compute(const data::Batch& batch);
+  const TextClassifyData& data_;
+  int64_t batch_size_;
+  Device device_;
+  Confusion confusion_;
+  std::unique_ptr<data::ClassifiedBatches> batches_;
+  std::unique_ptr<models::BertForSequenceClassification> bert_;
+};
+
+}  // namespace cinta::train
