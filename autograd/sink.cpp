@@ -103,7 +103,14 @@ void settle_leaf(Slot& slot) {
     slot.has_gradient = true;
   }
   if (slot.has_gradient)
-    for (LeafHook& hook : slot.hooks) hook(slot.gradient);
+    for (LeafHook& hook : slot.hooks) {
+      const Shape shape = slot.gradient.shape();
+      const Dtype dtype = slot.gradient.dtype();
+      hook(slot.gradient);
+      require<ShapeError>(slot.gradient && slot.gradient.shape() == shape && slot.gradient.dtype() == dtype, "hook",
+                          Where(), "a hook leaves a gradient's shape and type: ", dtype, shape, " became ",
+                          slot.gradient);
+    }
 }
 
 }  // namespace cinta::autograd

@@ -33,6 +33,9 @@ Tensor empty_like(const Tensor& like) { return empty(like.shape(), like.dtype(),
 
 Tensor detach(const Tensor& tensor) { return tensor.with_layout(tensor.shape(), tensor.strides(), tensor.offset()); }
 
+void Tensor::throw_no_dimension(int dim) const { throw ShapeError(join("[size] ", *this, " has no dimension ", dim)); }
+void Tensor::throw_no_tensor() { throw ValueError("[device] there is no tensor: the handle is empty"); }
+
 void Tensor::check_host(Dtype wanted, Where where) const {
   require(*this ? true : false, "data", where, "the tensor exists");
   require<DtypeError>(dtype_ == wanted, "data", where, "the tensor holds ", wanted, ": ", *this);
@@ -57,6 +60,7 @@ void copy_bytes(const Tensor& destination, const Tensor& source, Where where) {
   const Device device = runtime_of(destination.device()).host_accessible() ? source.device() : destination.device();
   if (device.backend == meta.backend || !source.numel()) return;
   runtime_of(device).copy(context().stream(device), destination.view().data, source.view().data, source.bytes());
+  destination.storage()->mark_written("copy_bytes");
 }
 
 namespace {

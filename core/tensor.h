@@ -27,12 +27,21 @@ class Tensor {
   const Shape& shape() const { return shape_; }
   const Shape& strides() const { return strides_; }
   int rank() const { return shape_.rank(); }
-  /// Size of a dimension, counted from the end when negative.
-  int64_t size(int dim) const { return shape_[dim < 0 ? dim + rank() : dim]; }
+  /// Size of a dimension, counted from the end when negative. Throws ShapeError where there is none.
+  int64_t size(int dim) const {
+    const int place = dim < 0 ? dim + rank() : dim;
+    if (place < 0 || place >= rank()) [[unlikely]]
+      throw_no_dimension(dim);
+    return shape_[place];
+  }
   int64_t numel() const { return shape_.numel(); }
   int64_t bytes() const { return numel() * size_of(dtype_); }
   Dtype dtype() const { return dtype_; }
-  Device device() const { return storage_->device(); }
+  Device device() const {
+    if (!storage_) [[unlikely]]
+      throw_no_tensor();
+    return storage_->device();
+  }
   int64_t offset() const { return offset_; }
   bool contiguous() const { return view().contiguous(); }
 
@@ -59,6 +68,8 @@ class Tensor {
   std::shared_ptr<autograd::Slot> slot;  ///< the tape's seat
 
  private:
+  [[noreturn]] void throw_no_dimension(int dim) const;
+  [[noreturn]] static void throw_no_tensor();
   void check_host(Dtype wanted, Where where) const;
   std::shared_ptr<Storage> storage_;
   Shape shape_, strides_;

@@ -116,6 +116,8 @@ TEST_CASE("a hook sees the whole gradient, once a walk", "[autograd]") {
   CHECK(seen == std::vector<float>{14, 15});
   grad({x * x}, {x});
   CHECK(seen.size() == 2);
+  x.slot->hooks = {[](Tensor& gradient) { gradient = concat({gradient, gradient}, 0); }};
+  CHECK(error_of<ShapeError>([&] { backward(x * 2.0); }).find("f32[1] became f32[2]") != std::string::npos);
 }
 
 TEST_CASE("a walk uses the graph up unless it is told to keep it", "[autograd]") {
@@ -200,6 +202,11 @@ TEST_CASE("a saved tensor overwritten in place is found out, with both ops", "[a
   CHECK(error.find("[multiply]") != std::string::npos);
   CHECK(error.find("by add_") != std::string::npos);
   CHECK(error.find("f32[1]@cpu") != std::string::npos);
+  SECTION("by copied bytes too") {
+    const Tensor g = x * 2.0, z = g * g;
+    copy_bytes(g, x);
+    CHECK(error_of<ValueError>([&] { backward(z); }).find("by copy_bytes") != std::string::npos);
+  }
   SECTION("a view of it too") {
     const Tensor wide = leaf({1, 2, 3, 4}), g = wide * 2.0, z = sum(g * g);
     NoGrad off;

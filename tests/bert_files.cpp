@@ -213,7 +213,7 @@ TEST_CASE("a configuration that cannot be is refused by key", "[bert]") {
            Case{R"({"hidden_size": 20, "num_attention_heads": 3})", "multiple of num_attention_heads"},
            Case{R"({"hidden_act": "swish7"})", "hidden_act is gelu"},
            Case{R"({"hidden_dropout_prob": 1.0})", "hidden_dropout_prob"},
-           Case{R"({"vocab_size": 0})", "vocab_size is positive"},
+           Case{R"({"vocab_size": 0})", "vocab_size lies in [1, "},
            Case{R"({"layer_norm_eps": 0})", "layer_norm_eps"},
            Case{R"({"vocab_size": 99999999999999999999})", "vocab_size"},
            Case{R"({"id2label": {}})", "num_labels"},

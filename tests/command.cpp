@@ -298,7 +298,7 @@ TEST_CASE("a model's damaged files are refused by name", "[command]") {
     check_refused({"fill", "int [MASK];", "--model", model}, one.parts);
   }
   const std::string shorter = damaged(scratch, "vocab.txt", vocabulary.substr(0, vocabulary.find("\n##") + 1));
-  check_refused({"eval", "--data", trained().text, "--model", shorter}, {"config.json", "vocab_size"});
+  CHECK(run_cinta({"eval", "--data", trained().text, "--model", shorter}).code == 0);  // tables may have spare rows
 }
 
 TEST_CASE("fill wants a mask, and no more tokens than the model has positions", "[command]") {

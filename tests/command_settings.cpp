@@ -55,6 +55,45 @@ TEST_CASE("an option is taken from the nearest of command line, params, environm
   CHECK(run_cinta({"config", "--json"}).out.find("\"vocab_size\": {\n    \"value\": \"4096\"") != std::string::npos);
 }
 
+TEST_CASE("empty values, lists, other spellings and files named by the environment", "[command]") {
+  const Scratch scratch;
+  const std::string config = scratch / "run.json";
+  write_bytes(config, R"({"max_steps": 2, "output_dir": ""})");
+  const Variable none("CINTA_OUTPUT_DIR", ""), batch("CINTA_BATCH_SIZE", "7"), hidden("CINTA_HIDDEN", "32,16"),
+      file("CINTA_CONFIG", config.c_str());
+  const Finished printed = run_cinta({"config", "train", "mlp", "--data=generated"});
+  INFO(printed.out << printed.error);
+  CHECK(shown(printed.out, "max_steps") == Words{"2", config});
+  CHECK(shown(printed.out, "output_dir") == Words{config});
+  CHECK(shown(printed.out, "per_device_train_batch_size") == Words{"7", "CINTA_BATCH_SIZE"});
+  CHECK(shown(printed.out, "hidden") == Words{"32,16", "CINTA_HIDDEN"});
+  CHECK(shown(printed.out, "data") == Words{"generated", "command", "line"});
+  CHECK(shown(run_cinta({"config", "train", "mlp", "--output_dir=", "--max_steps=3"}).out, "max_steps") ==
+        Words{"3", "command", "line"});
+}
+
+TEST_CASE("a few steps to try everything, and epochs of accumulated batches", "[command]") {
+  const Scratch scratch;
+  std::filesystem::create_directory(scratch / "text");
+  for (int file = 0; file < 8; ++file) {
+    std::string text;
+    for (int line = 0; line < 9; ++line)
+      text += "value" + std::to_string(file * line) + " = " + std::to_string(line) + ";\n";
+    write_bytes(scratch / ("text/" + std::to_string(file)), text);
+  }
+  const Finished tried =
+      run_cinta({"train", "bert", "--data", scratch / "text", "--vocab_size", "120", "--sequence_length", "16",
+                 "--fast_dev_run", "2", "--output_dir", scratch / "none", "--threads", "1", "--quiet"});
+  INFO(tried.error);
+  CHECK(tried.code == 0);
+  CHECK(!std::filesystem::exists(scratch / "none"));
+  REQUIRE(run_cinta({"train", "mlp", "--data", "generated", "--num_train_epochs", "2", "--batch_size", "100",
+                     "--hidden", "4", "--gradient_accumulation_steps", "3", "--threads", "1", "--quiet", "--output_dir",
+                     scratch / "run"})
+              .code == 0);
+  CHECK(std::filesystem::exists(scratch / "run/checkpoint-10"));  // 2 * 1438 / 300, rounded up
+}
+
 TEST_CASE("a run obeys the files and the environment as it does the command line", "[command]") {
   const Scratch scratch;
   const std::string config = scratch / "run.json";
@@ -86,12 +125,22 @@ TEST_CASE("what is no option is refused with the nearest that is", "[command]") 
            {R"({"seed": {"a": 1}})", "run.json: seed: found {\"a\":1}"},
            {R"({"seed": null})", "run.json: seed: found null"},
            {R"([1])", "run.json: is not a JSON object of option names"},
-           {R"({"seed": "many"})", "--seed = many"}}) {
+           {R"({"seed": 1, "seed": 2})", "run.json: 'seed' is given twice"},
+           {R"({"batch_size": 1, "per_device_train_batch_size": 2})", "is given twice"},
+           {R"({"config": "other.json"})", "run.json: a file names no other file"},
+           {R"({"seed": "many"})", "at most 64 bits, given many"}}) {
     write_bytes(config, text);
     INFO(text);
     CHECK(contains(refused({"train", "mlp", "--data", "generated", "--config", config}), part));
   }
   CHECK(contains(refused({"train", "mlp", "--config", scratch / "none.json"}), "none.json: cannot be opened"));
+  CHECK(contains(refused({"tran"}), "no command is called 'tran'"));
+  const Arguments run{"train", "mlp", "--data", "generated", "--output_dir", scratch / "run"};
+  CHECK(contains(refused(run + Arguments{"--load_best_model_at_end", "--metric_for_best_model", "acc"}),
+                 "no 'eval_acc' to watch; it has eval_loss, eval_accuracy"));
+  CHECK(contains(refused(run + Arguments{"--early_stopping", "patience=2"}), "needs evaluations on the way"));
+  CHECK(contains(refused(run + Arguments{"--device", "meta"}), "training needs memory"));
+  CHECK(contains(refused(run + Arguments{"--seed", "99999999999999999999"}), "at most 64 bits"));
   const Variable seed("CINTA_SEED", "x");
-  CHECK(contains(refused({"train", "mlp", "--data", "generated"}), "--seed = x"));
+  CHECK(contains(refused({"train", "mlp", "--data", "generated"}), "given x"));
 }

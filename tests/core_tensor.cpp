@@ -67,6 +67,8 @@ TEST_CASE("wrong requests on tensors name what was given", "[core]") {
   CHECK_THROWS_AS(to_vector<float>(Tensor()), InputError);
   CHECK_THROWS_AS(to_vector<float>(empty({2}, Dtype::f32, meta)), DeviceError);
   CHECK_THROWS_AS(Tensor().data<float>(), InputError);
+  CHECK_THROWS_AS(Tensor().device(), ValueError);
+  for (int dim : {2, -3, 1000}) CHECK_THROWS_WITH(a.size(dim), Contains("f32[2,2]@cpu has no dimension"));
 }
 
 TEST_CASE("the meta device has shapes and counts bytes, but no memory", "[core]") {

@@ -110,7 +110,7 @@ TEST_CASE("what a callback asks for is done", "[train_callbacks]") {
   const auto witness = std::make_shared<Witness>();
   options.callbacks = {std::make_shared<Asking>(), witness};
   CHECK(train::run(task, options, header).steps == 4);
-  CHECK(witness->seen == "begin ( 0:bps 1:bps checkpoint-2 2:bps eval 3:bps eval checkpoint-4 end");
+  CHECK(witness->seen == "begin ( 0:bps 1:bps checkpoint-2 2:bps eval 3:bps log eval checkpoint-4 end");
 }
 
 TEST_CASE("a metric is better by more than a margin, and NaN never is", "[train_callbacks]") {
@@ -136,7 +136,7 @@ TEST_CASE("the best checkpoint is kept, named and loaded", "[train_callbacks]") 
   RunOptions options = short_run(scratch / "run", 10);
   options.save_steps = 1;
   options.callbacks = {
-      std::make_shared<train::BestCheckpoint>(train::BestCheckpoint::Options{{}, 2, /*load_at_end=*/true})};
+      std::make_shared<train::BestCheckpoint>(train::BestCheckpoint::Options{{}, 2, true, /*load_at_end=*/true})};
   const RunResult result = train::run(task, options, header);
   CHECK(result.steps == 10);
   CHECK(result.checkpoint == scratch / "run/checkpoint-4");
@@ -144,12 +144,59 @@ TEST_CASE("the best checkpoint is kept, named and loaded", "[train_callbacks]") 
         std::vector<std::string>{"best", "checkpoint-10", "checkpoint-4", "last", "metrics.jsonl"});
   CHECK(link(scratch / "run/best") == "checkpoint-4");
   CHECK(link(scratch / "run/last") == "checkpoint-10");
+  CHECK(task.evaluations == 6);  // the best model's own figures are the run's
+  CHECK(train::number(result.evaluation, "eval_loss") == 6);
   auto best = small_classifier();
   best.load(scratch / "run/checkpoint-4");
   for (size_t i = 0; i < best.model().parameters().size(); ++i)
     CHECK(to_vector<float>(inner.model().parameters()[i].tensor) ==
           to_vector<float>(best.model().parameters()[i].tensor));
   CHECK(train::checkpoint_fault(scratch / "run/best").empty());
+}
+
+TEST_CASE("a limit on checkpoints saves none that would not be, and a new run removes what names the old",
+          "[train_callbacks]") {
+  const Scratch scratch;
+  auto inner = small_classifier();
+  Scripted task(inner, {5, 3, 4});
+  RunOptions options = short_run(scratch / "run", 9);
+  options.save_steps = 4;
+  options.callbacks = {
+      std::make_shared<train::BestCheckpoint>(train::BestCheckpoint::Options{{}, 3, /*save_best=*/false, false})};
+  train::run(task, options, header);
+  CHECK(names(scratch / "run") ==
+        std::vector<std::string>{"best", "checkpoint-4", "checkpoint-8", "checkpoint-9", "last", "metrics.jsonl"});
+  options.callbacks.clear();
+  options.schedule = {};
+  options.overwrite = true;
+  options.max_steps = 2;
+  train::run(task, options, header);
+  CHECK(names(scratch / "run") == std::vector<std::string>{"checkpoint-2", "metrics.jsonl"});
+}
+
+TEST_CASE("numbers that JSON lacks come back from a checkpoint", "[train_callbacks]") {
+  struct Keeping : train::TrainerCallback {
+    void on_train_begin(const Moment& now) override { found = now.state.numbers; }
+    void on_step_end(const Moment& now) override {
+      now.state.numbers = {{"a", INFINITY}, {"b", -INFINITY}, {"c", NAN}, {"d", 0.1}};
+    }
+    std::map<std::string, double> found;
+  };
+  const Scratch scratch;
+  for (int64_t steps : {2, 3}) {
+    auto task = small_classifier();
+    RunOptions options = short_run(scratch / "run", steps);
+    options.schedule = {};
+    options.resume = true;
+    const auto keeping = std::make_shared<Keeping>();
+    options.callbacks = {keeping};
+    train::run(task, options, header);
+    if (steps == 2) continue;
+    CHECK(keeping->found.at("a") == INFINITY);
+    CHECK(keeping->found.at("b") == -INFINITY);
+    CHECK(std::isnan(keeping->found.at("c")));
+    CHECK(keeping->found.at("d") == 0.1);
+  }
 }
 
 TEST_CASE("a run stops when it no longer gets better, and stays stopped", "[train_callbacks]") {
@@ -180,7 +227,7 @@ TEST_CASE("waiting and the best are part of a checkpoint", "[train_callbacks]") 
   auto options = [&](const std::string& directory, int64_t steps) {
     RunOptions out = short_run(directory, steps);
     out.schedule.total = 30;
-    out.callbacks = {std::make_shared<train::BestCheckpoint>(train::BestCheckpoint::Options{{}, 1, false}),
+    out.callbacks = {std::make_shared<train::BestCheckpoint>(train::BestCheckpoint::Options{{}, 1, true, false}),
                      std::make_shared<train::EarlyStopping>(train::EarlyStopping::Options{{}, 3, 0})};
     return out;
   };

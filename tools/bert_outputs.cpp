@@ -2,6 +2,7 @@
 #include "tools/bert_outputs.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <span>
 
@@ -79,11 +80,18 @@ models::TokenBatch read_tokens(const std::string& path) {
 
 models::TokenBatch encode(const std::vector<std::string>& texts, const data::WordPiece& tokenizer, int64_t longest) {
   std::vector<data::Encoding> encodings;
-  size_t width = 1;
+  size_t width = 1, cut = 0;
   for (const std::string& text : texts) {
-    encodings.push_back(tokenizer.encode_framed(text, longest));
+    encodings.push_back(tokenizer.encode_framed(text));
+    if (static_cast<int64_t>(encodings.back().ids.size()) > longest) {
+      encodings.back() = tokenizer.encode_framed(text, longest);
+      ++cut;
+    }
     width = std::max(width, encodings.back().ids.size());
   }
+  if (cut > 0)
+    std::fprintf(stderr, "%zu of %zu texts are cut to the %lld tokens that the model takes\n", cut, texts.size(),
+                 static_cast<long long>(longest));
   std::vector<int64_t> ids;
   std::vector<int32_t> lengths;
   const int32_t padding = tokenizer.vocabulary().id("[PAD]");

@@ -35,6 +35,8 @@ std::map<const CLI::App*, std::function<void()>>& works() {
 /// What the parser says of arguments it does not know, with the option that was probably meant.
 std::string with_nearest(const std::string& message, CLI::App& app, const Arguments& arguments) {
   const CLI::App& command = *command_of(app, arguments);
+  if (&command == &app && !arguments.empty() && !arguments.front().starts_with("-"))
+    return join("no command is called '", arguments.front(), "'");
   for (const std::string& word : app.remaining(true))
     if (word.starts_with("--"))
       if (const std::string near = nearest_option(command, word.substr(2, word.find('=') - 2)); !near.empty())
@@ -77,7 +79,10 @@ int main(int argc, char** argv) {
   using namespace cinta;
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error to report
   try {
-    return tools::run(argc, argv);
+    const int code = tools::run(argc, argv);
+    require<FileError>(std::fflush(stdout) == 0 && !std::ferror(stdout), "output", Where(),
+                       "what was printed could not be written to its end");
+    return code;
   } catch (const InputError& error) {
     std::fprintf(stderr, "cinta: %s\n", error.what());
     return 2;

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <set>
 
 #include "cinta/data/file.h"
 
@@ -36,7 +37,48 @@ std::unique_ptr<std::string> given_value(const Arguments& arguments, const CLI::
   return nullptr;
 }
 
+constexpr const char* variable_prefix = "CINTA_";
+
+/// `CINTA_` and the name in capitals, from the environment; null when it is not set, or empty.
+const char* variable(const std::string& name, std::string& spelled) {
+  spelled = variable_prefix + name;
+  std::ranges::transform(spelled, spelled.begin(), [](unsigned char c) { return std::toupper(c); });
+  const char* value = std::getenv(spelled.c_str());
+  return value && *value ? value : nullptr;
+}
+
+/// Adds an option and its value. The parser takes the word after `--name=` as the value where nothing follows the sign,
+/// so an empty value stands as a word of its own.
+void append(Arguments& arguments, const std::string& name, const std::string& value) {
+  arguments.push_back(value.empty() ? name : name + "=" + value);
+  if (value.empty()) arguments.emplace_back();
+}
+
 std::string spelled(const nlohmann::json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+
+/// The values of an option: the elements of a list, or, where it takes several, what commas part.
+std::vector<std::string> items_of(const CLI::Option& option, const nlohmann::json& value) {
+  std::vector<std::string> items;
+  if (value.is_array())
+    for (const auto& item : value) items.push_back(spelled(item));
+  else if (option.get_expected_max() > 1)
+    items = CLI::detail::split(spelled(value), ',');
+  else
+    items.push_back(spelled(value));
+  return items;
+}
+
+/// Parses an object in which no key stands twice; a discarded value for anything else.
+nlohmann::json parse_object(const std::string& text, const std::string& path) {
+  std::set<std::string> keys;
+  const auto each = [&](int depth, nlohmann::json::parse_event_t event, const nlohmann::json& value) {
+    if (event == nlohmann::json::parse_event_t::key && depth == 1)
+      require<FileError>(keys.insert(value.get<std::string>()).second, "config", Where(), path, ": '",
+                         value.get<std::string>(), "' is given twice");
+    return true;
+  };
+  return nlohmann::json::parse(text, each, false);
+}
 
 /// Collects values for one command; what is set first stays.
 class Layers {
@@ -45,17 +87,23 @@ class Layers {
 
   void add(const CLI::Option& option, const nlohmann::json& value, const std::string& origin) {
     const std::string& name = option.get_lnames().front();
-    if (given_value(given_, option) || !origins.emplace(name, origin).second) return;
-    const nlohmann::json items = value.is_array() ? value : nlohmann::json::array({value});
-    for (const auto& item : items) arguments.push_back("--" + name + "=" + spelled(item));
+    if (given_value(given_, option)) return;
+    const auto [known, is_new] = origins.emplace(name, origin);
+    require(is_new || known->second != origin || origin.starts_with(variable_prefix), "config", Where(), origin, ": ",
+            name, " is given twice");
+    if (!is_new) return;
+    for (const std::string& item : items_of(option, value)) append(arguments, "--" + name, item);
   }
 
-  /// The file that the option `name` names on the command line, if it does.
+  /// The file that the option `name` names on the command line or in the environment, if it does.
   void add_file(const char* name) {
     const CLI::Option* option = find_option(command_, name);
-    const auto path = option ? given_value(given_, *option) : nullptr;
+    if (!option) return;
+    auto path = given_value(given_, *option);
+    std::string ignored;
+    if (const char* value = variable(name, ignored); !path && value) path = std::make_unique<std::string>(value);
     if (!path) return;
-    const auto json = nlohmann::json::parse(data::read_file(*path), nullptr, false);
+    const auto json = parse_object(data::read_file(*path), *path);
     require<FileError>(json.is_object(), "config", Where(), *path, ": is not a JSON object of option names");
     for (const auto& [key, value] : json.items()) {
       const CLI::Option* known = find_option(command_, key);
@@ -64,6 +112,7 @@ class Layers {
         throw ValueError(join("[config] ", *path, ": '", key, "' is no option of ", command_.get_name(),
                               near.empty() ? "" : "; the nearest is '", near, near.empty() ? "" : "'"));
       }
+      require<FileError>(key != "config" && key != "params", "config", Where(), *path, ": a file names no other file");
       require<FileError>(!value.is_object() && !value.is_null(), "config", Where(), *path, ": ", key, ": found ",
                          value.dump(), ", expected a number, a text, true, false or a list");
       add(*known, value, *path);
@@ -71,11 +120,10 @@ class Layers {
   }
 
   void add_environment() {
-    for (const CLI::Option* option : named_options(command_)) {
-      std::string variable = "CINTA_" + option->get_lnames().front();
-      std::ranges::transform(variable, variable.begin(), [](unsigned char c) { return std::toupper(c); });
-      if (const char* value = std::getenv(variable.c_str())) add(*option, value, variable);
-    }
+    std::string name;
+    for (const CLI::Option* option : named_options(command_))
+      for (const std::string& spelling : option->get_lnames())
+        if (const char* value = variable(spelling, name)) add(*option, value, name);
   }
 
   Arguments arguments;
@@ -139,7 +187,12 @@ Settings settle(CLI::App& app, const Arguments& given) {
   layers.add_file("config");
   Settings out{{given.begin(), given.begin() + depth}, std::move(layers.origins)};
   out.arguments.insert(out.arguments.end(), layers.arguments.begin(), layers.arguments.end());
-  out.arguments.insert(out.arguments.end(), given.begin() + depth, given.end());
+  for (auto word = given.begin() + depth; word != given.end(); ++word) {
+    if (word->starts_with("--") && word->ends_with("="))
+      append(out.arguments, word->substr(0, word->size() - 1), "");
+    else
+      out.arguments.push_back(*word);
+  }
   return out;
 }
 

@@ -39,7 +39,7 @@ void train_mlp(const MlpOptions& options) {
     const int64_t train_count = split.train.count, test_count = split.test.count;
     train::ClassifyTask task(std::move(split), standardizer, options.hidden, options.batch_size, seed,
                              parse_device(options.device));
-    train::RunOptions run = options.resolve((train_count + options.batch_size - 1) / options.batch_size);
+    train::RunOptions run = options.resolve(train_count);
     if (i > 0 && !run.output_dir.empty()) run.output_dir += "/seed-" + std::to_string(seed);
     const train::RunResult result = train::run(task, run, options.header("mlp", crc32));
     publish(result, run.output_dir, {});
@@ -72,6 +72,7 @@ void train_bert(const BertOptions& options) {
   const train::MaskedCorpus corpus =
       train::prepare_corpus(options.data, options.vocab_size, options.length, options.seed, say);
   models::BertConfig config = models::BertConfig::named(options.size);
+  config.vocab_size = corpus.tokenizer.vocabulary().size();
   config.max_position_embeddings = options.length;
   config.hidden_dropout_prob = config.attention_probs_dropout_prob = options.dropout;
   // BERT's deviation belongs to its width of 768. A narrow model that starts with it sees all positions alike for the
@@ -87,8 +88,7 @@ void train_bert(const BertOptions& options) {
 
   const uint32_t crc32 = data::crc32_of(std::as_bytes(std::span(corpus.held_out.ids)),
                                         data::crc32_of(std::as_bytes(std::span(corpus.train.ids))));
-  const int64_t steps_per_epoch = (corpus.train.count + options.batch_size - 1) / options.batch_size;
-  const train::RunOptions run = options.resolve(steps_per_epoch);
+  const train::RunOptions run = options.resolve(corpus.train.count);
   const train::RunResult result = train::run(task, run, options.header("bert", crc32));
   publish(result, run.output_dir, {{"unigram", baseline.loss}});
   if (result.stopped_by) return;
@@ -145,7 +145,7 @@ void add_train(CLI::App& app) {
       ->add_option("--initializer_range", bert->initializer_range,
                    "standard deviation of the first weights; 0: 0.02 * sqrt(768 / width)")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(at_least(0));
   set_work(*bert_command, [bert] { train_bert(*bert); });
 
   add_train_characters(*train);

@@ -28,11 +28,9 @@ void train_characters(const CharacterOptions& options) {
                  static_cast<long long>(corpus.characters.size()),
                  static_cast<long long>(task.model().parameter_count()));
 
-  const int64_t step_characters = options.batch_size * options.length;
-  const int64_t steps_per_epoch = (static_cast<int64_t>(corpus.train.size()) + step_characters - 1) / step_characters;
   const uint32_t crc32 =
       data::crc32_of(std::as_bytes(std::span(corpus.held_out)), data::crc32_of(std::as_bytes(std::span(corpus.train))));
-  const train::RunOptions run = options.resolve(steps_per_epoch);
+  const train::RunOptions run = options.resolve(static_cast<int64_t>(corpus.train.size()) / options.length);
   const train::RunResult result = train::run(task, run, options.header("characters", crc32));
   const double baseline = train::unigram_loss(corpus);
   publish(result, run.output_dir, {{"unigram", baseline}});

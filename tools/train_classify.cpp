@@ -104,7 +104,7 @@ void train_classify(const ClassifyOptions& options) {
   const data::Sequences &train = data.train.sequences, &test = data.test.sequences;
   const uint32_t crc32 =
       data::crc32_of(std::as_bytes(std::span(test.ids)), data::crc32_of(std::as_bytes(std::span(train.ids))));
-  const train::RunOptions run = options.resolve((train.count + options.batch_size - 1) / options.batch_size);
+  const train::RunOptions run = options.resolve(train.count);
   const train::RunResult result = train::run(task, run, options.header("classify", crc32));
   publish(result, run.output_dir, {});
   if (result.stopped_by) return;

@@ -2,6 +2,7 @@
 #include "tools/train_options.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 
@@ -17,6 +18,16 @@ CLI::Validator at_least(int64_t least) {
     double number = 0;
     const bool small = CLI::detail::lexical_cast(text, number) && !(number >= static_cast<double>(least));
     return small ? join("at least ", least, ", given ", text) : std::string();
+  };
+  return {fault, "", ""};
+}
+
+CLI::Validator whole_number() {
+  const auto fault = [](const std::string& text) {
+    uint64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    const bool fits = error == std::errc() && end == text.data() + text.size();
+    return fits ? std::string() : join("a whole number of at most 64 bits, given ", text);
   };
   return {fault, "", ""};
 }
@@ -57,7 +68,9 @@ void TrainOptions::add_to(CLI::App& command) {
       ->capture_default_str()
       ->check(CLI::IsMember({"no", "steps", "epoch", "best"}));
   command.add_option("--save_steps", run.save_steps, "0: at the end and when stopped")->capture_default_str();
-  command.add_option("--save_total_limit", save_total_limit, "checkpoints kept beside the best; 0: all")
+  command
+      .add_option("--save_total_limit", save_total_limit,
+                  "checkpoints kept, the newest and the best among them; 0: all")
       ->capture_default_str()
       ->check(at_least(0));
   command.add_flag("--load_best_model_at_end", load_best, "the run's model is that of the best evaluation");
@@ -70,7 +83,9 @@ void TrainOptions::add_to(CLI::App& command) {
   command.add_option("--overfit_batches", run.overfit_batches, "learn this many batches by heart")
       ->capture_default_str()
       ->check(at_least(0));
-  command.add_option("--seed", seed, "every random number follows from it")->capture_default_str()->check(at_least(0));
+  command.add_option("--seed", seed, "every random number follows from it")
+      ->capture_default_str()
+      ->check(whole_number());
   command.add_option("--device", device)->capture_default_str();
   command.add_option("--threads", threads, "0: all cores")->capture_default_str()->check(CLI::Range(0, 1024));
   command.add_flag("--resume", run.resume, "go on from the newest whole checkpoint");
@@ -85,8 +100,8 @@ void TrainOptions::add_callbacks(train::RunOptions& out) const {
   if (!metric.name.starts_with("eval_")) metric.name = "eval_" + metric.name;
   if (greater->count() == 0) metric.greater_is_better = !metric.name.ends_with("loss");
   if (load_best || save_strategy == "best" || save_total_limit > 0)
-    out.callbacks.push_back(
-        std::make_shared<train::BestCheckpoint>(train::BestCheckpoint::Options{metric, save_total_limit, load_best}));
+    out.callbacks.push_back(std::make_shared<train::BestCheckpoint>(
+        train::BestCheckpoint::Options{metric, save_total_limit, load_best || save_strategy == "best", load_best}));
   if (!early_stopping.empty()) {
     train::EarlyStopping::Options stopping{.metric = metric};
     for (const std::string& part : CLI::detail::split(early_stopping, ',')) {
@@ -95,27 +110,34 @@ void TrainOptions::add_callbacks(train::RunOptions& out) const {
           (part.starts_with("min_delta=") && CLI::detail::lexical_cast(part.substr(10), stopping.min_delta));
       require(fits, "train", Where(), "--early_stopping is patience=N,min_delta=X, given '", early_stopping, "'");
     }
-    out.callbacks.push_back(std::make_shared<train::EarlyStopping>(stopping));
+    out.callbacks.push_back(std::make_shared<train::EarlyStopping>(stopping, Where()));
   }
 }
 
-train::RunOptions TrainOptions::resolve(int64_t steps_per_epoch) const {
+train::RunOptions TrainOptions::resolve(int64_t samples) const {
+  require<DeviceError>(device != "meta", "train", Where(), "training needs memory, which the device meta has none of");
+  require(batch_size > 0 && run.accumulation_steps > 0, "train", Where(),
+          "batch size and gradient_accumulation_steps are positive, given ", batch_size, " and ",
+          run.accumulation_steps);
   if (threads > 0) set_threads(threads);
   train::RunOptions out = run;
   out.schedule.kind = optim::parse_schedule(schedule, Where());
-  const double epoch_steps = std::ceil(epochs * static_cast<double>(steps_per_epoch));
+  const double epoch_steps = std::ceil(epochs * static_cast<double>(samples) /
+                                       (static_cast<double>(batch_size) * static_cast<double>(run.accumulation_steps)));
   require(epoch_steps < 1e15, "train", Where(), "--num_train_epochs ", epochs, " is more than any run can do");
   if (epochs > 0 && max_steps->count() == 0) out.max_steps = static_cast<int64_t>(epoch_steps);
-  if (warmup->count() == 0) out.schedule.warmup = std::min(out.schedule.warmup, out.max_steps / 10);
   if (fast_dev_run > 0) {
     out.max_steps = fast_dev_run;
     out.logging_steps = 1;
     out.output_dir.clear();
   }
+  if (warmup->count() == 0 || fast_dev_run > 0) out.schedule.warmup = std::min(out.schedule.warmup, out.max_steps / 10);
   if (eval_strategy != "steps") out.eval_steps = 0;
   if (save_strategy != "steps") out.save_steps = 0;
   out.eval_each_epoch = eval_strategy == "epoch";
   out.save_each_epoch = save_strategy == "epoch";
+  require(early_stopping.empty() || out.eval_steps > 0 || out.eval_each_epoch, "train", Where(),
+          "--early_stopping needs evaluations on the way: --eval_steps or --eval_strategy epoch");
   add_callbacks(out);
   reports.add_callbacks(out);
   out.stop = &stop_signal;
@@ -130,6 +152,7 @@ train::MetricFields TrainOptions::header(const std::string& task, uint32_t data_
           {"seed", static_cast<int64_t>(seed)},
           {"batch_size", batch_size},
           {"gradient_accumulation_steps", run.accumulation_steps},
+          {"overfit_batches", run.overfit_batches},
           {"learning_rate", run.optimizer.rate},
           {"weight_decay", run.optimizer.weight_decay},
           {"adam_beta1", run.optimizer.beta1},

@@ -11,6 +11,7 @@ namespace cinta::tools {
 
 /// A check of an option's number.
 CLI::Validator at_least(int64_t least);
+CLI::Validator whole_number();
 
 struct TrainOptions {
   std::string config, params;  ///< read before the command line is (tools/settings.h)
@@ -33,7 +34,7 @@ struct TrainOptions {
   /// Adds the options to a command; the members' values are the defaults.
   void add_to(CLI::App& command);
   /// What remains to be done once the command line is read.
-  train::RunOptions resolve(int64_t steps_per_epoch) const;
+  train::RunOptions resolve(int64_t samples) const;
   void add_callbacks(train::RunOptions& out) const;
   /// The first line of metrics.jsonl. `data_crc32` tells the data from others under the same name.
   train::MetricFields header(const std::string& task, uint32_t data_crc32) const;

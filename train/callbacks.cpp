@@ -25,6 +25,13 @@ double number_or_nan(const RunState& state, const char* name) {
 
 std::string checkpoint_name(double step) { return checkpoint_prefix + std::to_string(static_cast<int64_t>(step)); }
 
+void require_among(const std::vector<std::string>& names, const std::string& wanted) {
+  std::string there;
+  for (const std::string& name : names) there += (there.empty() ? "" : ", ") + name;
+  require(std::ranges::count(names, wanted) > 0, "train", Where(), "the evaluation has no '", wanted,
+          "' to watch; it has ", there);
+}
+
 /// Makes the link `name` point to `target` in its own directory, also over an older link.
 void point(const std::string& directory, const std::string& name, const std::string& target) {
   const std::string place = directory + "/" + name, made = directory + "/." + name + temporary_mark;
@@ -72,20 +79,24 @@ bool WatchedMetric::better(double value, double best, double min_delta) const {
 }
 
 double WatchedMetric::in(const MetricFields& fields) const {
-  std::string there;
-  for (const auto& [field, value] : fields) {
-    if (field == name) return number(fields, name);
-    there += (there.empty() ? "" : ", ") + field;
-  }
-  throw ValueError(join("[train] the evaluation has no '", name, "' to watch; it has ", there));
+  std::vector<std::string> names;
+  for (const auto& [field, value] : fields) names.push_back(field);
+  require_among(names, name);
+  return number(fields, name);
 }
+
+void WatchedMetric::check(const Task& task) const {
+  if (const auto names = task.evaluation_names(); !names.empty()) require_among(names, name);
+}
+
+void BestCheckpoint::on_train_begin(const Moment& now) { options_.metric.check(now.task); }
 
 void BestCheckpoint::on_evaluate(const Moment& now, const MetricFields& fields) {
   const double value = options_.metric.in(fields);
   if (!options_.metric.better(value, number_or_nan(now.state, best_value))) return;
   now.state.numbers[best_value] = value;
   now.state.numbers[best_step] = static_cast<double>(now.state.step);
-  now.control.save = true;
+  now.control.save |= options_.save_best;
 }
 
 void BestCheckpoint::on_save(const Moment& now, const std::string& path) {
@@ -107,9 +118,11 @@ void BestCheckpoint::on_save(const Moment& now, const std::string& path) {
 
 void BestCheckpoint::on_train_end(const Moment& now) {
   const double best = number_or_nan(now.state, best_step);
-  if (!options_.load_at_end || now.options.output_dir.empty() || std::isnan(best)) return;
+  const bool stopped = now.result.stopped_by != 0;  // to be gone on with, from the newest checkpoint
+  if (!options_.load_at_end || stopped || now.options.output_dir.empty() || std::isnan(best)) return;
   now.result.checkpoint = now.options.output_dir + "/" + checkpoint_name(best);
   now.task.load(now.result.checkpoint);
+  now.result.evaluation = now.task.evaluate();
 }
 
 EarlyStopping::EarlyStopping(Options options, Where where) : options_(std::move(options)) {
@@ -118,6 +131,7 @@ EarlyStopping::EarlyStopping(Options options, Where where) : options_(std::move(
 }
 
 void EarlyStopping::on_train_begin(const Moment& now) {
+  options_.metric.check(now.task);
   now.control.stop |= number_or_nan(now.state, waited) >= static_cast<double>(options_.patience);
 }
 

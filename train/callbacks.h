@@ -20,6 +20,8 @@ struct WatchedMetric {
   bool better(double value, double best, double min_delta = 0) const;
   /// Its value; throws ValueError naming what there is when it is not among `fields`.
   double in(const MetricFields& fields) const;
+  /// Throws the same where `task` says what it evaluates and the number is not among it.
+  void check(const Task& task) const;
 };
 
 /// Has a checkpoint written of the best evaluation so far, which the link `best` in the run's directory names; `last`
@@ -29,9 +31,12 @@ class BestCheckpoint final : public TrainerCallback {
   struct Options {
     WatchedMetric metric = {};
     int64_t save_total_limit = 0;
-    bool load_at_end = false;  ///< the task ends with the best weights, and they are the result's checkpoint
+    bool save_best = true;  ///< false: the best of those that are saved anyway
+    bool load_at_end =
+        false;  ///< the task ends with the best weights; the result's checkpoint and evaluation are theirs
   };
   explicit BestCheckpoint(Options options) : options_(std::move(options)) {}
+  void on_train_begin(const Moment& now) override;
   void on_evaluate(const Moment& now, const MetricFields& fields) override;
   void on_save(const Moment& now, const std::string& path) override;
   void on_train_end(const Moment& now) override;

@@ -32,6 +32,7 @@ class CharacterTask final : public Task {
   Forward forward(const data::Batch& batch) override;
   /// eval_loss (nats) and eval_accuracy of the next character over the held-out text, cut into sequences.
   MetricFields evaluate() override;
+  std::vector<std::string> evaluation_names() const override { return {"eval_loss", "eval_accuracy"}; }
   void save(CheckpointWriter& writer) override;
   void load(const std::string& directory) override;
   int64_t progress_items(const data::Batch& batch) const override { return static_cast<int64_t>(batch.labels.size()); }

@@ -20,6 +20,7 @@ class ClassifyTask final : public Task {
   }
   /// eval_loss and eval_accuracy on the test rows.
   MetricFields evaluate() override { return train::evaluate(classifier_, split_.test, device_); }
+  std::vector<std::string> evaluation_names() const override { return {"eval_loss", "eval_accuracy"}; }
   void save(CheckpointWriter& writer) override { classifier_.save(writer); }
   void load(const std::string& directory) override;
   int64_t progress_items(const data::Batch& batch) const override { return static_cast<int64_t>(batch.labels.size()); }

@@ -69,7 +69,8 @@ class Run {
     if (stopped()) {
       result_.stopped_by = static_cast<int>(*options_.stop);
     } else {
-      result_.evaluation = evaluate();
+      if (norm_ && state_.items > 0) log();  // what a callback's stop has cut off
+      last_evaluation();
     }
     save();
     call([](auto& one, const Moment& now) { one.on_train_end(now); });
@@ -164,6 +165,16 @@ class Run {
     state_.evaluated_step = state_.step;
     call([&](auto& one, const Moment& now) { one.on_evaluate(now, fields); });
     return fields;
+  }
+
+  /// An evaluation that fails does not take the training with it.
+  void last_evaluation() {
+    try {
+      result_.evaluation = evaluate();
+    } catch (...) {
+      save();
+      throw;
+    }
   }
 
   void write(const MetricFields& fields) {

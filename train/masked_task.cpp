@@ -37,7 +37,9 @@ MaskedTask::MaskedTask(const MaskedCorpus& corpus, models::BertConfig config, in
       batch_size_(batch_size),
       device_(device),
       masker_(corpus.tokenizer.vocabulary(), seed, {}, where) {
-  config.vocab_size = corpus.tokenizer.vocabulary().size();
+  const int64_t tokens = corpus.tokenizer.vocabulary().size();
+  require(tokens <= config.vocab_size, "masked_task", where, "the vocabulary has ", tokens, " tokens, vocab_size is ",
+          config.vocab_size);
   batches_ =
       std::make_unique<data::MaskedBatches>(corpus.train, masker_, batch_size, seed, data::Walk::shuffled, where);
   held_out_ =
@@ -83,6 +85,9 @@ void MaskedTask::save(CheckpointWriter& writer) {
 void MaskedTask::load(const std::string& directory) {
   models::require_same(directory + "/config.json", bert_->config(), Where());
   const data::Vocabulary vocabulary = data::Vocabulary::load(directory + "/vocab.txt", Where());
+  const int64_t tokens = corpus_.tokenizer.vocabulary().size();
+  require<FileError>(vocabulary.size() == tokens, "load", Where(), directory, "/vocab.txt has ", vocabulary.size(),
+                     " tokens, the text gives ", tokens);
   for (int64_t id = 0; id < vocabulary.size(); ++id) {
     const std::string &there = vocabulary.token(id), &here = corpus_.tokenizer.vocabulary().token(id);
     require<FileError>(there == here, "load", Where(), directory, "/vocab.txt: line ", id + 1, ": found \"", there,

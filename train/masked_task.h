@@ -28,6 +28,7 @@ class MaskedTask final : public Task {
   Forward forward(const data::Batch& batch) override;
   /// eval_loss and eval_masked_accuracy on held-out sequences under fixed masks.
   MetricFields evaluate() override;
+  std::vector<std::string> evaluation_names() const override { return {"eval_loss", "eval_masked_accuracy"}; }
   void save(CheckpointWriter& writer) override;
   void load(const std::string& directory) override;
   int64_t progress_items(const data::Batch& batch) const override;

@@ -1,6 +1,7 @@
 // State by parameter name, in the formats the weights use.
 #include "cinta/train/run_files.h"
 
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -12,6 +13,18 @@ namespace cinta::train {
 namespace {
 constexpr const char* optimizer_file = "optimizer.safetensors";
 constexpr const char* state_file = "trainer_state.json";
+
+/// NaN and infinities, which JSON lacks, as texts.
+nlohmann::ordered_json spelled(const std::map<std::string, double>& numbers) {
+  nlohmann::ordered_json out = nlohmann::ordered_json::object();
+  for (const auto& [name, number] : numbers) {
+    if (std::isfinite(number))
+      out[name] = number;
+    else
+      out[name] = std::isnan(number) ? "nan" : number > 0 ? "inf" : "-inf";
+  }
+  return out;
+}
 }  // namespace
 
 void write_run_state(CheckpointWriter& writer, const RunState& state, const optim::Optimizer& optimizer) {
@@ -24,7 +37,7 @@ void write_run_state(CheckpointWriter& writer, const RunState& state, const opti
                                        {"interval_correct", state.correct_sum},
                                        {"interval_items", state.items},
                                        {"evaluated_step", state.evaluated_step},
-                                       {"callbacks", state.numbers}};
+                                       {"callbacks", spelled(state.numbers)}};
   const std::string text = json.dump(2) + "\n";
   writer.add(state_file).write(text.data(), text.size());
 }
@@ -52,8 +65,13 @@ RunState read_run_state(const std::string& directory, optim::Optimizer& optimize
   const nlohmann::json callbacks = json.value("callbacks", nlohmann::json::object());
   require<FileError>(callbacks.is_object(), "resume", where, path, ": callbacks is not an object");
   for (const auto& [name, value] : callbacks.items()) {
-    require<FileError>(value.is_number(), "resume", where, path, ": callbacks: ", name, " is not a number");
-    state.numbers[name] = value.get<double>();
+    const double number = value.is_number() ? value.get<double>()
+                          : value == "inf"  ? INFINITY
+                          : value == "-inf" ? -INFINITY
+                                            : NAN;
+    require<FileError>(!std::isnan(number) || value == "nan", "resume", where, path, ": callbacks: ", name,
+                       " is not a number");
+    state.numbers[name] = number;
   }
   return state;
 }
@@ -76,7 +94,8 @@ void make_directory(const std::string& path, Where where) {
 
 void remove_checkpoints(const std::string& directory, Where where) {
   for (const std::string& name : names_in(directory, where)) {
-    if (!name.starts_with(checkpoint_prefix) && !name.starts_with("." + checkpoint_prefix)) continue;
+    const bool published = name == "best" || name == "last" || name == "model.safetensors";
+    if (!published && !name.starts_with(checkpoint_prefix) && !name.starts_with("." + checkpoint_prefix)) continue;
     std::error_code error;
     std::filesystem::remove_all(directory + "/" + name, error);
     if (error) data::throw_file_error(directory + "/" + name, "cannot be removed", error.value(), where);

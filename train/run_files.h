@@ -16,7 +16,7 @@ void publish_model(const std::string& checkpoint, const std::string& directory, 
 
 /// Makes a directory and those above it.
 void make_directory(const std::string& path, Where where = Where::current());
-/// Removes the checkpoints of an earlier run.
+/// Removes the checkpoints of an earlier run, the links to them and its published weights.
 void remove_checkpoints(const std::string& directory, Where where = Where::current());
 
 }  // namespace cinta::train

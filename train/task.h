@@ -31,6 +31,8 @@ class Task {
   virtual Forward forward(const data::Batch& batch) = 0;
   /// Numbers on data that is not trained on; names start with "eval_".
   virtual MetricFields evaluate() = 0;
+  /// The names of those numbers, so that a wrong one is found before a run; empty: they are not known before.
+  virtual std::vector<std::string> evaluation_names() const { return {}; }
   /// Puts the model's own files (weights, configuration, vocabulary) into a directory being written.
   virtual void save(CheckpointWriter& writer) = 0;
   /// Reads the weights back from such a directory.

@@ -53,19 +53,20 @@ BertConfig BertConfig::named(std::string_view name, Where where) {
 }
 
 void BertConfig::check(Where where) const {
-  auto positive = [&](const char* key, int64_t value) {
-    require(value > 0, "bert", where, key, " is positive, given ", value);
+  // The upper bounds are far above any model, and keep a damaged file from asking for all memory.
+  auto within = [&](const char* key, int64_t value, int64_t least, int64_t most) {
+    require(value >= least && value <= most, "bert", where, key, " lies in [", least, ", ", most, "], given ", value);
   };
-  positive("vocab_size", vocab_size);
-  positive("hidden_size", hidden_size);
-  positive("num_attention_heads", num_attention_heads);
-  positive("intermediate_size", intermediate_size);
-  positive("max_position_embeddings", max_position_embeddings);
-  positive("type_vocab_size", type_vocab_size);
-  positive("num_labels", num_labels);
+  within("vocab_size", vocab_size, 1, int64_t{1} << 24);
+  within("hidden_size", hidden_size, 1, int64_t{1} << 16);
+  within("num_hidden_layers", num_hidden_layers, 0, 1000);
+  within("num_attention_heads", num_attention_heads, 1, int64_t{1} << 16);
+  within("intermediate_size", intermediate_size, 1, int64_t{1} << 20);
+  within("max_position_embeddings", max_position_embeddings, 1, int64_t{1} << 24);
+  within("type_vocab_size", type_vocab_size, 1, int64_t{1} << 16);
+  within("num_labels", num_labels, 1, int64_t{1} << 24);
   require(label_names.empty() || static_cast<int64_t>(label_names.size()) == num_labels, "bert", where,
           "num_labels is ", num_labels, ", but there are ", label_names.size(), " label names");
-  require(num_hidden_layers >= 0, "bert", where, "num_hidden_layers is not negative, given ", num_hidden_layers);
   require(hidden_size % num_attention_heads == 0, "bert", where,
           "hidden_size is a multiple of num_attention_heads: ", hidden_size, " % ", num_attention_heads, " = ",
           hidden_size % num_attention_heads);
