@@ -11,7 +11,10 @@ target_link_libraries(cinta_tests PRIVATE cinta cinta_private Catch2::Catch2)
 target_include_directories(cinta_tests PRIVATE ${PROJECT_SOURCE_DIR})
 target_compile_definitions(cinta_tests PRIVATE CINTA_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                                                CINTA_BINARY_DIR="${PROJECT_BINARY_DIR}")
-set(tests_optimization $<IF:$<BOOL:${CINTA_SANITIZE}>,-O0,-O1>)  # for a short build: sanitizers add much code
+set(tests_optimization -O1)  # for a short build
+if(CINTA_SANITIZE)
+  set(tests_optimization -O0)  # sanitizers add much code
+endif()
 target_compile_options(cinta_tests PRIVATE ${tests_optimization})
 target_compile_options(cinta_tests_main PRIVATE ${tests_optimization})
 add_dependencies(cinta_tests cinta_command)  # tests/command.cpp runs it
