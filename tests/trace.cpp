@@ -22,7 +22,8 @@ thread_local int64_t heap_requests = 0;
 }
 
 // Those of the whole program: what this thread asks of the heap is counted. Inlined they would look to the compiler as
-// if memory of one kind were given back to another.
+// if memory of one kind were given back to another. A sanitizer has its own, and nothing is counted then.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 [[gnu::noinline]] void* operator new(size_t bytes) {
   ++heap_requests;
   if (void* memory = std::malloc(bytes ? bytes : 1)) return memory;
@@ -30,6 +31,7 @@ thread_local int64_t heap_requests = 0;
 }
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+#endif
 
 using namespace cinta;
 using namespace cinta::testing;
