@@ -23,7 +23,7 @@ void Saved::keep(const Tensor& tensor) {
   version_ = tensor.storage()->version();
 }
 
-const Tensor& Saved::get() {
+Tensor Saved::get() {
   if (hole_) {
     value_ = hole_->fill(index_);
     value_.slot = input_;
@@ -34,8 +34,9 @@ const Tensor& Saved::get() {
   if (value_ && value_.storage()->version() != version_)
     throw ValueError(join("[", op_, "] a tensor saved for backward, ", value_, ", was overwritten in place by ",
                           value_.storage()->last_writer()));
-  if (mode().recording && !value_.slot) value_.slot = output_.lock();
-  return value_;
+  Tensor out = value_;
+  if (mode().recording && !out.slot) out.slot = output_.lock();  // not in value_: the node would hold itself
+  return out;
 }
 
 }  // namespace cinta::autograd

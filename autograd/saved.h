@@ -10,7 +10,7 @@ class Saved {
   void keep(const Tensor& tensor);
   /// The tensor, brought back if need be, with its seat on the tape, so that a backward written with ops can be taped.
   /// Throws ValueError naming both ops when it was overwritten in place meanwhile.
-  const Tensor& get();
+  Tensor get();
   /// True iff something was kept.
   explicit operator bool() const { return kept_; }
 

@@ -151,7 +151,8 @@ Tensor reshape(const Tensor& x, Shape shape, Where where) {
   int64_t known = 1;
   for (int i = 0; i < shape.rank(); ++i) {
     if (shape[i] != -1) {
-      known *= shape[i];
+      require<ShapeError>(!__builtin_mul_overflow(known, shape[i], &known), "reshape", where,
+                          "as many elements as before: ", x, " to ", shape);
       continue;
     }
     require<ShapeError>(unknown < 0, "reshape", where, "at most one size is -1: ", shape);
