@@ -43,7 +43,9 @@ Tensor& require_gradient(Tensor& tensor, Where where) {
 Tensor gradient(const Tensor& leaf) { return leaf.slot && leaf.slot->has_gradient ? leaf.slot->gradient : Tensor(); }
 
 void clear_gradient(const Tensor& leaf) {
-  if (leaf.slot) leaf.slot->has_gradient = false;
+  if (!leaf.slot) return;
+  leaf.slot->has_gradient = false;
+  leaf.slot->gradient.slot.reset();  // a taped gradient leads back to its leaf: they would keep each other alive
 }
 
 }  // namespace cinta::autograd

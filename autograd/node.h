@@ -75,7 +75,7 @@ inline bool tracked(const Tensor& tensor) { return tensor.slot != nullptr; }
 Tensor& require_gradient(Tensor& tensor, Where where = Where::current());
 /// The gradient of a leaf; an empty tensor when there is none.
 Tensor gradient(const Tensor& leaf);
-/// Forgets a leaf's gradient (its buffer is kept for the next one).
+/// Forgets a leaf's gradient and the tape it is on (its buffer is kept for the next one).
 void clear_gradient(const Tensor& leaf);
 
 }  // namespace cinta::autograd

@@ -2,6 +2,7 @@
 // once.
 #include "cinta/autograd/sink.h"
 
+#include "cinta/autograd/copy.h"
 #include "cinta/autograd/function.h"
 #include "cinta/backends/kernels/elementwise.h"
 #include "cinta/core/context.h"
@@ -28,20 +29,6 @@ struct AddGradients {
     for (Sink& sink : sinks)
       if (sink.wanted()) sink.put(dy);
   }
-};
-
-/// A leaf's gradient in memory of its own, on the tape: what arrives may be a seed, a view with strides of 0, or what
-/// another leaf was given too, and later walks add to a gradient in place.
-struct OwnGradient {
-  static constexpr const char* name = "own_gradient";
-  static constexpr bool backward_uses_ops = true;
-  Tensor forward(const Tensor& sum) {
-    Tensor out = empty(sum.shape(), sum.dtype(), sum.device());
-    kernels::copy(sum.device(), out, sum);
-    return out;
-  }
-  void save(const Tensor&, const Tensor&) {}
-  void backward(const Tensor& dy, Sinks sinks) { sinks[0].put(dy); }
 };
 
 }  // namespace
@@ -91,9 +78,11 @@ void settle_leaf(Slot& slot) {
     } else if (slot.has_gradient) {
       kernels::accumulate(sum.device(), slot.gradient, sum);
       slot.gradient.storage()->mark_written("backward");
-    } else if (mode().recording && !slot.gradient) {
+    } else if (mode().recording) {
+      // Memory of its own: what arrives may be a seed, a view with strides of 0, or what another leaf was given too, and
+      // later walks add to a gradient in place. The leaf's old buffer knows no tape.
       CategoryScope scope(Category::gradients);
-      slot.gradient = apply(OwnGradient{}, Where(), sum);
+      slot.gradient = apply(Copy{"own_gradient"}, Where(), sum);
     } else {
       CategoryScope scope(Category::gradients);
       if (!slot.gradient) slot.gradient = empty(sum.shape(), sum.dtype(), sum.device());

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "cinta/autograd/copy.h"
 #include "cinta/autograd/function.h"
 #include "cinta/backends/kernels/elementwise.h"
 #include "cinta/ops/reduce.h"
@@ -41,18 +42,6 @@ bool view_strides(const Tensor& x, const Shape& shape, Shape& strides) {
   }
   return true;
 }
-
-struct Contiguous {
-  static constexpr const char* name = "contiguous";
-  static constexpr bool backward_uses_ops = true;
-  Tensor forward(const Tensor& x) {
-    Tensor y = empty(x.shape(), x.dtype(), x.device());
-    kernels::copy(x.device(), y, x);
-    return y;
-  }
-  void save(const Tensor&, const Tensor&) {}
-  void backward(const Tensor& dy, Sinks sinks) { sinks[0].put(dy); }
-};
 
 struct Reshape {
   static constexpr const char* name = "reshape";
@@ -142,7 +131,7 @@ Tensor full(const Shape& shape, double value, Dtype dtype, Device device, Where 
 
 Tensor contiguous(const Tensor& x, Where where) {
   check_exists("contiguous", x, where);
-  return x.contiguous() ? x : apply(Contiguous{}, where, x);
+  return x.contiguous() ? x : apply(autograd::Copy{"contiguous"}, where, x);
 }
 
 Tensor reshape(const Tensor& x, Shape shape, Where where) {

@@ -357,6 +357,18 @@ TEST_CASE("a gradient that a later walk adds to is no longer what was saved", "[
   clear_gradient(x);  // it is on a tape that x is on, and would keep both alive
 }
 
+TEST_CASE("a taped gradient after a cleared one has the tape of its own walk", "[autograd]") {
+  const Tensor x = leaf({1, 2, 3});
+  for (bool taped_before : {true, false}) {
+    backward(sum(x * x * x), {.create_graph = taped_before});
+    clear_gradient(x);
+    backward(sum(x * x), {.create_graph = true});  // 2x, so that the sum of squares below has the gradient 8x
+    const Tensor g = gradient(x);
+    CHECK(values(grad({sum(g * g)}, {x})[0]) == std::vector<float>{8, 16, 24});
+    clear_gradient(x);
+  }
+}
+
 TEST_CASE("a walk that fails midway leaves no half-written gradient", "[autograd]") {
   Tensor weight = from_values<float>({1, 2, 3, 4}, {2, 2}), bias = leaf({5, 6});
   const Tensor x = full({1, 2}, 1.0);
