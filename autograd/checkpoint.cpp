@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <set>
+#include <unordered_set>
 
 namespace cinta::autograd {
 namespace {
@@ -43,10 +45,10 @@ class Segment : public Hole, public std::enable_shared_from_this<Segment> {
   /// what its function captured) has to be as it was.
   void note_read(const char* op, const Tensor& tensor) {
     const Storage* storage = tensor.storage().get();
-    if (std::find(computed_.begin(), computed_.end(), storage) != computed_.end()) return;
+    if (computed_.contains(storage)) return;
     reads_.push_back({tensor.storage(), storage->version(), op, tensor.shape(), tensor.dtype()});
   }
-  void note_computed(const Tensor& tensor) { computed_.push_back(tensor.storage().get()); }
+  void note_computed(const Tensor& tensor) { computed_.insert(tensor.storage().get()); }
 
  private:
   void check_reads() const;
@@ -73,7 +75,7 @@ class Segment : public Hole, public std::enable_shared_from_this<Segment> {
     Dtype dtype;
   };
   std::vector<Read> reads_;
-  std::vector<const Storage*> computed_;  // by ops of the first run
+  std::unordered_set<const Storage*> computed_;  // by ops of the first run
   std::vector<Tensor> filled_;
   std::vector<std::vector<Tensor>> kept_outputs_;
 };
@@ -93,15 +95,26 @@ class Recorder : public Keeper {
   }
   bool retain(const char* name, std::span<const Tensor> outputs) override {
     for (const Tensor& output : outputs) segment_->note_computed(output);
+    ran_.insert(name);
     if (!segment_->keeps(name)) return false;
     std::vector<Tensor> plain;
     for (const Tensor& output : outputs) plain.push_back(detach(output));
     segment_->kept_outputs().push_back(std::move(plain));
     return true;
   }
+  /// Throws ValueError for an op to be kept that did not run: a name spelled wrong would keep nothing.
+  void check_kept(const std::vector<std::string>& keep_ops) const {
+    for (const std::string& name : keep_ops) {
+      if (ran_.contains(name)) continue;
+      std::string there;
+      for (std::string_view one : ran_) there += (there.empty() ? "" : ", ") + std::string(one);
+      require(false, "checkpoint", Where(), "no op '", name, "' to keep runs in the segment; those that do: ", there);
+    }
+  }
 
  private:
   std::shared_ptr<Segment> segment_;
+  std::set<std::string_view> ran_;
 };
 
 /// In charge while the segment runs again.
@@ -166,7 +179,9 @@ std::vector<Tensor> checkpoint_segment(const SegmentFunction& function, const st
   auto segment = std::make_shared<Segment>(function, inputs, keep_ops);
   Recorder recorder(segment);
   Scoped keeper(&Mode::keeper, static_cast<Keeper*>(&recorder));
-  return function(inputs);
+  std::vector<Tensor> outputs = function(inputs);
+  recorder.check_kept(keep_ops);
+  return outputs;
 }
 
 CheckpointPolicy parse_checkpoint_policy(std::string_view text, Where where) {

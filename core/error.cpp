@@ -18,14 +18,16 @@ void describe(std::string& out, double number) {
   out += std::isnan(number) ? "nan" : text;  // whose sign says nothing
 }
 
+std::string place_of(Where where) {
+  if (where.line() == 0) return "";
+  const std::string file = where.file_name();
+  return file.substr(file.rfind('/') + 1) + ":" + std::to_string(where.line());
+}
+
 std::string located(std::string_view op, std::string_view message, Where where) {
   std::string out = "[" + std::string(op) + "] " + std::string(message);
   if (!scope_path.empty()) out += ", in " + scope_path;
-  if (where.line() != 0) {
-    std::string_view file = where.file_name();
-    if (auto slash = file.rfind('/'); slash != file.npos) file.remove_prefix(slash + 1);
-    out += ", " + std::string(file) + ":" + std::to_string(where.line());
-  }
+  if (where.line() != 0) out += ", " + place_of(where);
   return out;
 }
 

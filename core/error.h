@@ -10,6 +10,8 @@ namespace cinta {
 
 /// The place in the user's program that an error or a tape node speaks of.
 using Where = std::source_location;
+/// "file.cpp:12", without folders; empty where `where` names no place.
+std::string place_of(Where where);
 
 /// Every error Cinta throws. `what()` is one line.
 struct Error : std::runtime_error {

@@ -3,13 +3,14 @@
 
 #include <fcntl.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <utility>
+
+#include "cinta/data/file.h"
 
 namespace cinta::data {
 namespace {
@@ -63,12 +64,12 @@ OutputFile::~OutputFile() {
 
 void OutputFile::write(const void* bytes, size_t count) {
   constexpr size_t chunk = 1 << 20;
-  const auto* next = static_cast<const unsigned char*>(bytes);
+  const auto* next = static_cast<const std::byte*>(bytes);
   while (count > 0) {
     const size_t wanted = std::min(count, chunk);
     const ssize_t done = attempt("write", path_, [&] { return ::write(descriptor_, next, wanted); });
     if (done < 0) throw_file_error(path_, join("writing failed at byte ", size_), errno, where_);
-    crc32_ = uint32_t(::crc32_z(crc32_, next, size_t(done)));
+    crc32_ = crc32_of(std::span(next, size_t(done)), crc32_);
     next += done;
     count -= size_t(done);
     size_ += uint64_t(done);

@@ -1,38 +1,15 @@
 // The index of a sharded model: read as strictly as the headers of its files, and written.
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "cinta/data/safetensors_header.h"
 #include "cinta/data/sharded_safetensors.h"
+#include "cinta/data/strict_json.h"
 
 namespace cinta::data {
 namespace {
 
 using Json = nlohmann::json;
-
-/// The parsed text. Of two equal keys the library keeps the last, so they are looked for while it parses.
-Json parse(std::string_view text, const FileComplaint& complain) {
-  // Two leniencies of the tokeniser: it skips a byte order mark and takes a NUL for the end of the text.
-  if (text.starts_with("\xEF\xBB\xBF")) complain("byte 0: found a byte order mark, expected '{'");
-  if (const auto nul = text.find('\0'); nul != text.npos) complain("byte ", nul, ": found a NUL, expected JSON");
-  std::vector<std::set<std::string>> keys;
-  const auto watch = [&](int, Json::parse_event_t event, Json& value) {
-    if (event == Json::parse_event_t::object_start) keys.emplace_back();
-    if (event == Json::parse_event_t::object_end) keys.pop_back();
-    if (event == Json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second)
-      complain("found the key '", printable(value.get<std::string>()), "' twice");
-    return true;
-  };
-  try {
-    return Json::parse(text.begin(), text.end(), watch);
-  } catch (const Json::exception& error) {
-    std::string_view reason = error.what();
-    for (std::string_view skip : {"] ", "syntax error "})
-      if (const auto at = reason.find(skip); at != reason.npos) reason.remove_prefix(at + skip.size());
-    complain("is not JSON: ", printable(reason));
-  }
-}
 
 /// What is wrong with `name` as the name of a file beside the index, or an empty view.
 std::string_view shard_name_fault(std::string_view name) {
@@ -46,7 +23,7 @@ std::string_view shard_name_fault(std::string_view name) {
 
 SafetensorsIndex parse_safetensors_index(std::string_view text, std::string_view file, Where where) {
   const FileComplaint complain{file, where};
-  const Json json = parse(text, complain);
+  const Json json = parse_json(text, "safetensors", file, where);
   if (!json.is_object()) complain("found ", json.type_name(), ", expected an object with metadata and weight_map");
   for (const auto& [key, value] : json.items()) {
     if (key != "metadata" && key != "weight_map")

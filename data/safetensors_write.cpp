@@ -77,7 +77,7 @@ void write_safetensors(ByteSink& sink, std::vector<TensorBytes> tensors, const M
   unsigned char prefix[8];
   for (int i = 0; i < 8; ++i) prefix[i] = static_cast<unsigned char>(header.size() >> (8 * i));
   sink.write(prefix, sizeof prefix);
-  sink.write(header.data(), header.size());
+  sink.write_text(header);
   for (const auto& tensor : tensors)
     if (const uint64_t size = *safetensors_size(tensor.dtype, tensor.shape); size > 0) sink.write(tensor.bytes, size);
 }

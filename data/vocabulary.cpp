@@ -47,7 +47,7 @@ std::string Vocabulary::text() const {
 void Vocabulary::save(const std::string& path, Where where) const {
   const std::string text = this->text();
   AtomicFile file(path, where);
-  file.write(text.data(), text.size());
+  file.write_text(text);
   file.commit(where);
 }
 

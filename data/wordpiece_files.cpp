@@ -50,7 +50,7 @@ std::vector<std::pair<std::string, std::string>> wordpiece_files(const WordPiece
 void save_wordpiece(const WordPiece& tokenizer, const std::string& folder, Where where) {
   for (const auto& [name, text] : wordpiece_files(tokenizer)) {
     AtomicFile file(folder + "/" + name, where);
-    file.write(text.data(), text.size());
+    file.write_text(text);
     file.commit(where);
   }
 }

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "cinta/autograd/mode.h"
+#include "cinta/data/file.h"
 #include "cinta/data/sharded_safetensors.h"
 #include "cinta/ops/shape.h"
 
@@ -77,9 +79,25 @@ std::vector<data::TensorBytes> file_tensors(const std::vector<NamedTensor>& tens
   return out;
 }
 
+void write_tensors(const std::vector<NamedTensor>& tensors, data::ByteSink& sink, Where where) {
+  std::vector<Tensor> hold;
+  data::write_safetensors(sink, file_tensors(tensors, hold), {{"format", "pt"}}, where);
+}
+
 void save_weights(const Module& module, const std::string& path, Where where) {
   std::vector<Tensor> hold;
   data::save_safetensors(path, file_tensors(module.named_tensors(), hold), {{"format", "pt"}}, where);
+}
+
+std::string model_name(const std::string& directory, Where where) {
+  const std::string path = directory + "/config.json";
+  const nlohmann::json config =
+      nlohmann::json::parse(data::read_file(path, data::maximum_file_bytes, where), nullptr, false);
+  require<FileError>(config.is_object(), "config", where, path, ": not a JSON object");
+  const nlohmann::json classes = config.value("architectures", nlohmann::json());
+  const nlohmann::json name = classes.is_array() && !classes.empty() ? classes[0] : config.value("model_type", classes);
+  require<FileError>(name.is_string(), "config", where, path, ": has neither architectures nor a model_type");
+  return name;
 }
 
 std::string LoadReport::text() const {

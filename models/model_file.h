@@ -9,8 +9,14 @@ namespace cinta::models {
 /// lie contiguous in host memory).
 std::vector<data::TensorBytes> file_tensors(const std::vector<NamedTensor>& tensors, std::vector<Tensor>& hold);
 
+/// Writes tensors into `sink` as a safetensors file.
+void write_tensors(const std::vector<NamedTensor>& tensors, data::ByteSink& sink, Where where = Where::current());
 /// Writes all of a module's tensors to `path`, which is replaced as a whole or not at all.
 void save_weights(const Module& module, const std::string& path, Where where = Where::current());
+
+/// The class that the config.json in `directory` names ("BertForMaskedLM"), or where it names none its model_type
+/// ("mlp"). Throws FileError where there is neither.
+std::string model_name(const std::string& directory, Where where = Where::current());
 
 /// What loading did, by name.
 struct LoadReport {

@@ -295,6 +295,12 @@ TEST_CASE("dropout inside a segment draws the same mask again, or says why it ca
   CHECK(error_of<ValueError>([&] { backward(z); }).find("between forward and backward") != std::string::npos);
 }
 
+TEST_CASE("an op to be kept that never runs is refused, with those that do", "[checkpointing]") {
+  const std::string error = error_of<ValueError>([] { bert_step("selective:self_attention,gleu"); });
+  CHECK(error.find("no op 'gleu' to keep runs in the segment; those that do: ") != std::string::npos);
+  CHECK(error.find("self_attention") != std::string::npos);
+}
+
 TEST_CASE("policies are read from text", "[checkpointing]") {
   CHECK(parse_checkpoint_policy("none").kind == CheckpointPolicy::none);
   CHECK(parse_checkpoint_policy("sqrt").kind == CheckpointPolicy::sqrt);

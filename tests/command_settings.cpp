@@ -125,7 +125,7 @@ TEST_CASE("what is no option is refused with the nearest that is", "[command]") 
            {R"({"seed": {"a": 1}})", "run.json: seed: found {\"a\":1}"},
            {R"({"seed": null})", "run.json: seed: found null"},
            {R"([1])", "run.json: is not a JSON object of option names"},
-           {R"({"seed": 1, "seed": 2})", "run.json: 'seed' is given twice"},
+           {R"({"seed": 1, "seed": 2})", "run.json: found the key 'seed' twice"},
            {R"({"batch_size": 1, "per_device_train_batch_size": 2})", "is given twice"},
            {R"({"config": "other.json"})", "run.json: a file names no other file"},
            {R"({"seed": "many"})", "at most 64 bits, given many"}}) {

@@ -35,11 +35,8 @@ struct Witness : train::TrainerCallback {
 };
 
 /// A task whose evaluations are told beforehand.
-struct Scripted : train::Task {
-  Scripted(train::Task& task, std::vector<double> losses) : task(task), losses(std::move(losses)) {}
-  models::Module& model() override { return task.model(); }
-  const data::BatchSource& batches() const override { return task.batches(); }
-  int64_t samples_per_batch() const override { return task.samples_per_batch(); }
+struct Scripted : ForwardingTask {
+  Scripted(train::Task& task, std::vector<double> losses) : ForwardingTask(task), losses(std::move(losses)) {}
   train::Forward forward(const data::Batch& batch) override {
     steps.push_back(batch.step);
     return task.forward(batch);
@@ -48,12 +45,6 @@ struct Scripted : train::Task {
     const double loss = losses[std::min(evaluations++, losses.size() - 1)];
     return {{"eval_loss", loss}, {"eval_accuracy", -loss}};
   }
-  void save(train::CheckpointWriter& writer) override { task.save(writer); }
-  void load(const std::string& directory) override { task.load(directory); }
-  int64_t progress_items(const data::Batch& batch) const override { return task.progress_items(batch); }
-  const char* progress_unit() const override { return task.progress_unit(); }
-  const char* accuracy_name() const override { return task.accuracy_name(); }
-  train::Task& task;
   std::vector<double> losses;
   size_t evaluations = 0;
   std::vector<int64_t> steps;

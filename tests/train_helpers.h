@@ -49,6 +49,23 @@ inline train::MaskedTask small_masked(double dropout = 0.1) {
   return train::MaskedTask(small_corpus(), small_config(dropout), 4, 9);
 }
 
+/// A task that does what another does; tests override a part.
+struct ForwardingTask : train::Task {
+  explicit ForwardingTask(train::Task& task) : task(task) {}
+  models::Module& model() override { return task.model(); }
+  Random* random() override { return task.random(); }
+  const data::BatchSource& batches() const override { return task.batches(); }
+  int64_t samples_per_batch() const override { return task.samples_per_batch(); }
+  train::Forward forward(const data::Batch& batch) override { return task.forward(batch); }
+  train::MetricFields evaluate() override { return task.evaluate(); }
+  void save(train::CheckpointWriter& writer) override { task.save(writer); }
+  void load(const std::string& directory) override { task.load(directory); }
+  int64_t progress_items(const data::Batch& batch) const override { return task.progress_items(batch); }
+  const char* progress_unit() const override { return task.progress_unit(); }
+  const char* accuracy_name() const override { return task.accuracy_name(); }
+  train::Task& task;
+};
+
 /// A step is three micro-batches; step 13 and step 30 are inside an epoch and inside a logging interval.
 inline train::RunOptions small_run(const std::string& directory) {
   train::RunOptions options;

@@ -23,23 +23,12 @@ const train::MetricFields header{{"model", std::string("small")}};
 volatile std::sig_atomic_t stop = 0;
 
 /// Another task; the stop flag is raised when the micro-batch `at` is asked for.
-struct StoppingTask : train::Task {
-  StoppingTask(train::Task& task, int64_t forwards) : task(task), left(forwards) {}
-  models::Module& model() override { return task.model(); }
-  Random* random() override { return task.random(); }
-  const data::BatchSource& batches() const override { return task.batches(); }
-  int64_t samples_per_batch() const override { return task.samples_per_batch(); }
+struct StoppingTask : ForwardingTask {
+  StoppingTask(train::Task& task, int64_t forwards) : ForwardingTask(task), left(forwards) {}
   train::Forward forward(const data::Batch& batch) override {
     if (--left == 0) stop = SIGTERM;
     return task.forward(batch);
   }
-  train::MetricFields evaluate() override { return task.evaluate(); }
-  void save(train::CheckpointWriter& writer) override { task.save(writer); }
-  void load(const std::string& directory) override { task.load(directory); }
-  int64_t progress_items(const data::Batch& batch) const override { return task.progress_items(batch); }
-  const char* progress_unit() const override { return task.progress_unit(); }
-  const char* accuracy_name() const override { return task.accuracy_name(); }
-  train::Task& task;
   int64_t left;
 };
 

@@ -3,10 +3,8 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <span>
 
-#include "cinta/data/file.h"
 #include "cinta/data/safetensors.h"
 #include "cinta/models/model_file.h"
 #include "cinta/ops/elementwise.h"
@@ -104,16 +102,9 @@ models::TokenBatch encode(const std::vector<std::string>& texts, const data::Wor
   return {from_values(ids, {samples, static_cast<int64_t>(width)}), {}, from_values(lengths, {samples})};
 }
 
-models::BertConfig read_config(const std::string& directory) {
-  const std::string path = directory + "/config.json";
-  return models::BertConfig::from_json(data::read_file(path), path);
-}
-
 Outputs run_bert(const std::string& directory, const models::TokenBatch& tokens, int64_t batch_size) {
-  const std::string path = directory + "/config.json", text = data::read_file(path);
-  const models::BertConfig config = models::BertConfig::from_json(text, path);
-  const nlohmann::json named = nlohmann::json::parse(text).value("architectures", nlohmann::json::array({""}));
-  const std::string architecture = named.is_array() && !named.empty() && named[0].is_string() ? named[0] : "";
+  const models::BertConfig config = models::read_config(directory);
+  const std::string architecture = models::model_name(directory);
   auto unflattened = [](const Tensor& logits, const models::TokenBatch& batch) {
     return reshape(logits, {batch.ids.size(0), batch.ids.size(1), logits.size(1)});
   };
@@ -133,9 +124,10 @@ Outputs run_bert(const std::string& directory, const models::TokenBatch& tokens,
                      {"seq_relationship_logits", both.next_sentence}};
     });
   }
-  require<FileError>(architecture == "BertForSequenceClassification", "predict", Where(), path,
-                     ": architectures is BertForMaskedLM, BertForPreTraining or BertForSequenceClassification, found '",
-                     architecture, "'");
+  require<FileError>(
+      architecture == "BertForSequenceClassification", "predict", Where(), directory,
+      "/config.json: architectures is BertForMaskedLM, BertForPreTraining or BertForSequenceClassification, found '",
+      architecture, "'");
   models::BertForSequenceClassification model(config);
   load(model, directory);
   return in_batches(tokens, batch_size, [&](const auto& batch) { return Outputs{{"logits", model(batch)}}; });

@@ -17,9 +17,6 @@ models::TokenBatch read_tokens(const std::string& path);
 /// Texts as tokens, padded to the longest, none cut longer than `longest`.
 models::TokenBatch encode(const std::vector<std::string>& texts, const data::WordPiece& tokenizer, int64_t longest);
 
-/// The configuration of the model in a directory.
-models::BertConfig read_config(const std::string& directory);
-
 /// What the model in a directory, of the class that its config.json names, gives for `tokens`: logits (of each token,
 /// or of each sample for a classifier); prediction_logits and seq_relationship_logits for BertForPreTraining.
 Outputs run_bert(const std::string& directory, const models::TokenBatch& tokens, int64_t batch_size);

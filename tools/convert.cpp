@@ -10,8 +10,8 @@
 #include <numeric>
 
 #include "cinta/data/atomic_directory.h"
-#include "cinta/data/elements.h"
 #include "cinta/data/file.h"
+#include "cinta/ops/shape.h"
 #include "tools/commands.h"
 #include "tools/tensor_numbers.h"
 
@@ -78,32 +78,21 @@ struct Counts {
   }
 };
 
-struct Converted {
-  std::vector<char> bytes;
+/// What became of the numbers of `before` in `after`, the same in another floating-point type.
+Counts compare(const Tensor& before, const Tensor& after) {
+  TensorNumbers old_numbers(before), new_numbers(after);
   Counts counts;
-};
-
-/// `dtype` is the tensor's own, or both are floating-point.
-Converted convert_tensor(const StoredTensor& tensor, Dtype dtype) {
-  TensorNumbers numbers(tensor);
-  Converted out{std::vector<char>(static_cast<size_t>(numbers.count() * size_of(dtype))), {}};
-  Counts& counts = out.counts;
-  counts.numbers = numbers.count();
-  std::vector<double> results(static_cast<size_t>(numbers_per_block));
-  for (int64_t first = 0; first < numbers.count(); first += numbers_per_block) {
-    const std::span<const double> before = numbers.block(first);
-    const std::span<double> after = std::span(results).first(before.size());
-    if (is_floating(dtype)) data::narrow(before, dtype, out.bytes.data(), first);
-    if (is_floating(dtype)) data::widen(dtype, out.bytes.data(), first, after);
-    for (size_t i = 0; is_floating(dtype) && i < before.size(); ++i) {
-      counts.nan += std::isnan(before[i]);
-      counts.infinite += std::isinf(before[i]);
-      counts.too_large += std::isfinite(before[i]) && !std::isfinite(after[i]);
-      counts.too_small += before[i] != 0 && after[i] == 0;
+  counts.numbers = before.numel();
+  for (int64_t first = 0; is_floating(before.dtype()) && first < before.numel(); first += numbers_per_block) {
+    const std::span<const double> x = old_numbers.block(first), y = new_numbers.block(first);
+    for (size_t i = 0; i < x.size(); ++i) {
+      counts.nan += std::isnan(x[i]);
+      counts.infinite += std::isinf(x[i]);
+      counts.too_large += std::isfinite(x[i]) && !std::isfinite(y[i]);
+      counts.too_small += x[i] != 0 && y[i] == 0;
     }
   }
-  if (dtype == tensor.entry->dtype) out.bytes = numbers.bytes();  // a NaN keeps all its bits
-  return out;
+  return counts;
 }
 
 /// A model being converted: what is written, and what is to be told.
@@ -171,23 +160,24 @@ class Conversion {
   uint64_t total_size() const { return std::accumulate(sizes_.begin(), sizes_.end(), uint64_t{0}); }
 
   void write(data::ByteSink& sink, const std::string& file, const std::vector<size_t>& which) {
-    std::vector<std::vector<char>> hold;
+    std::vector<Tensor> hold;
     std::vector<data::TensorBytes> tensors;
     for (size_t i : which) {
       const StoredTensor& tensor = source_.tensors()[i];
-      Converted now = convert_tensor(tensor, dtype_of(tensor));
+      const Tensor before = read_row(tensor);
+      hold.push_back(cast(before, dtype_of(tensor)));
+      const Counts counts = compare(before, hold.back());
       converted_ += dtype_of(tensor) != tensor.entry->dtype;
-      counts_.add(now.counts);
-      if (now.counts.nan + now.counts.infinite + now.counts.too_large > 0) notable_[names_[i]] = now.counts.json();
-      hold.push_back(std::move(now.bytes));
-      tensors.push_back({names_[i], dtype_of(tensor), tensor.entry->shape, hold.back().data()});
+      counts_.add(counts);
+      if (counts.nan + counts.infinite + counts.too_large > 0) notable_[names_[i]] = counts.json();
+      tensors.push_back({names_[i], dtype_of(tensor), tensor.entry->shape, hold.back().view().data});
     }
     files_.push_back(file);
     data::write_safetensors(sink, std::move(tensors), metadata_, Where());
   }
 
   static void add(data::AtomicDirectory& directory, const std::string& name, const std::string& text) {
-    directory.add(name, Where()).write(text.data(), text.size());
+    directory.add(name, Where()).write_text(text);
   }
 
   /// config.json that names the new precision where it named one: transformers loads weights as what it says.

@@ -5,13 +5,12 @@
 #include <nlohmann/json.hpp>
 
 #include "cinta/data/digits.h"
-#include "cinta/data/file.h"
 #include "cinta/data/idx.h"
 #include "cinta/data/wordpiece_files.h"
+#include "cinta/models/model_file.h"
 #include "cinta/train/classifier.h"
 #include "cinta/train/masked_task.h"
 #include "cinta/train/text_classify_task.h"
-#include "tools/bert_outputs.h"
 #include "tools/commands.h"
 #include "tools/read_examples.h"
 #include "tools/train_options.h"
@@ -46,7 +45,7 @@ train::MetricFields evaluate_mlp(const Options& options) {
 }
 
 train::MetricFields evaluate_bert(const Options& options) {
-  const models::BertConfig config = read_config(options.model);
+  const models::BertConfig config = models::read_config(options.model);
   const data::WordPiece tokenizer = data::load_wordpiece(options.model);
   const data::Sequences text =
       data::make_sequences(data::read_documents(options.data), tokenizer, config.max_position_embeddings);
@@ -57,7 +56,7 @@ train::MetricFields evaluate_bert(const Options& options) {
 }
 
 train::MetricFields evaluate_classifier(const Options& options) {
-  const models::BertConfig config = read_config(options.model);
+  const models::BertConfig config = models::read_config(options.model);
   const data::LabelledText text = data::read_labelled_text(options.data);
   require<FileError>(!text.labels.empty(), "eval", Where(), options.data, ": has no column of labels");
   std::vector<std::string> names;
@@ -72,14 +71,13 @@ train::MetricFields evaluate_classifier(const Options& options) {
   return task.evaluate();
 }
 
-/// Evaluates what config.json says the model is; a damaged file is for the model's own reader to report.
 train::MetricFields evaluate(const Options& options) {
-  const nlohmann::json config = nlohmann::json::parse(data::read_file(options.model + "/config.json"), nullptr, false);
-  if (!config.is_object()) return evaluate_bert(options);
-  if (config.value("model_type", nlohmann::json()) == "mlp") return evaluate_mlp(options);
-  const bool classifier =
-      config.value("architectures", nlohmann::json()) == nlohmann::json::array({"BertForSequenceClassification"});
-  return classifier ? evaluate_classifier(options) : evaluate_bert(options);
+  const std::string name = models::model_name(options.model);
+  if (name == "mlp") return evaluate_mlp(options);
+  if (name == "BertForSequenceClassification") return evaluate_classifier(options);
+  require<FileError>(name == "BertForMaskedLM", "eval", Where(), options.model, "/config.json: a ", name,
+                     " is not evaluated here; an mlp, a BertForMaskedLM and a BertForSequenceClassification are");
+  return evaluate_bert(options);
 }
 
 }  // namespace

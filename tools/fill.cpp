@@ -8,7 +8,6 @@
 #include <numeric>
 
 #include "cinta/autograd/mode.h"
-#include "cinta/data/file.h"
 #include "cinta/data/wordpiece_files.h"
 #include "cinta/models/model_file.h"
 #include "cinta/ops/softmax.h"
@@ -19,11 +18,10 @@ namespace cinta::tools {
 namespace {
 
 std::unique_ptr<models::BertForMaskedLM> load(const std::string& directory, const data::WordPiece& tokenizer) {
-  const std::string path = directory + "/config.json";
-  const models::BertConfig config = models::BertConfig::from_json(data::read_file(path), path);
+  const models::BertConfig config = models::read_config(directory);
   // Some files pad the model's table beyond the vocabulary; the other way round nothing fits.
   require<FileError>(tokenizer.vocabulary().size() <= config.vocab_size, "load", Where(), directory, "/vocab.txt has ",
-                     tokenizer.vocabulary().size(), " tokens, ", path, " says vocab_size ", config.vocab_size);
+                     tokenizer.vocabulary().size(), " tokens, config.json says vocab_size ", config.vocab_size);
   auto model = std::make_unique<models::BertForMaskedLM>(config);
   models::load_weights(*model, directory, {}, Where());
   return model;

@@ -73,7 +73,7 @@ void inspect(const std::string& path, bool as_json) {
                 "bytes", "mean", "std", "min", "max");
   for (const auto& [name, tensor] : tensors) {
     const SafetensorsEntry& entry = *tensor->entry;
-    TensorNumbers values(*tensor);
+    TensorNumbers values(read_row(*tensor));
     const Statistics numbers = statistics_of(values);
     parameters += parameters_of(entry);
     bytes += entry.size_bytes();
@@ -138,7 +138,7 @@ void show_difference(const std::string& path, const std::string& other_path, boo
       shapes.push_back({{"name", name}, {"here", left.shape}, {"there", right.shape}});
       continue;
     }
-    TensorNumbers one(*tensor), two(*found->second);
+    TensorNumbers one(read_row(*tensor)), two(read_row(*found->second));
     const Distance distance = distance_of(one, two);
     greatest.greatest = std::max(greatest.greatest, distance.greatest);
     greatest.not_finite += distance.not_finite;

@@ -67,8 +67,7 @@ void print_classes(const Tensor& logits, const std::vector<std::string>& names, 
 
 void predict(const Options& options) {
   const autograd::NoGrad off;
-  const auto config = nlohmann::json::parse(data::read_file(options.model + "/config.json"), nullptr, false);
-  const bool mlp = config.is_object() && config.value("model_type", nlohmann::json()) == "mlp";
+  const bool mlp = models::model_name(options.model) == "mlp";
   const int inputs = !options.input_ids.empty() + !options.data.empty() + !options.texts.empty();
   require(inputs == 1, "predict", Where(), "one of --text, --data and --input_ids, given ", inputs);
   require(!mlp || !options.data.empty(), "predict", Where(), "an MLP reads rows of numbers: --data FILE.csv");
@@ -80,7 +79,7 @@ void predict(const Options& options) {
   } else {
     const std::vector<std::string> texts = options.texts.empty() ? lines_of(options.data) : options.texts;
     require(!texts.empty(), "predict", Where(), options.data, " has no line");
-    const int64_t longest = read_config(options.model).max_position_embeddings;
+    const int64_t longest = models::read_config(options.model).max_position_embeddings;
     outputs = run_bert(options.model, encode(texts, data::load_wordpiece(options.model), longest), options.batch_size);
   }
   if (!options.output_logits.empty()) {
@@ -91,7 +90,8 @@ void predict(const Options& options) {
   require(logits.rank() == 2 || !options.output_logits.empty(), "predict", Where(),
           "this model has logits for every token: --output_logits FILE.safetensors takes them, cinta fill reads them");
   if (logits.rank() == 2)
-    print_classes(logits, mlp ? std::vector<std::string>() : read_config(options.model).label_names, options.as_json);
+    print_classes(logits, mlp ? std::vector<std::string>() : models::read_config(options.model).label_names,
+                  options.as_json);
 }
 
 }  // namespace

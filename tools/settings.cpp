@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <numeric>
-#include <set>
 
 #include "cinta/data/file.h"
+#include "cinta/data/strict_json.h"
 
 namespace cinta::tools {
 namespace {
@@ -68,18 +68,6 @@ std::vector<std::string> items_of(const CLI::Option& option, const nlohmann::jso
   return items;
 }
 
-/// Parses an object in which no key stands twice; a discarded value for anything else.
-nlohmann::json parse_object(const std::string& text, const std::string& path) {
-  std::set<std::string> keys;
-  const auto each = [&](int depth, nlohmann::json::parse_event_t event, const nlohmann::json& value) {
-    if (event == nlohmann::json::parse_event_t::key && depth == 1)
-      require<FileError>(keys.insert(value.get<std::string>()).second, "config", Where(), path, ": '",
-                         value.get<std::string>(), "' is given twice");
-    return true;
-  };
-  return nlohmann::json::parse(text, each, false);
-}
-
 /// Collects values for one command; what is set first stays.
 class Layers {
  public:
@@ -103,7 +91,7 @@ class Layers {
     std::string ignored;
     if (const char* value = variable(name, ignored); !path && value) path = std::make_unique<std::string>(value);
     if (!path) return;
-    const auto json = parse_object(data::read_file(*path), *path);
+    const auto json = data::parse_json(data::read_file(*path), "config", *path);
     require<FileError>(json.is_object(), "config", Where(), *path, ": is not a JSON object of option names");
     for (const auto& [key, value] : json.items()) {
       const CLI::Option* known = find_option(command_, key);

@@ -4,23 +4,20 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cinta/data/elements.h"
+#include "cinta/ops/shape.h"
 
 namespace cinta::tools {
 
-TensorNumbers::TensorNumbers(const data::StoredTensor& tensor)
-    : dtype_(tensor.entry->dtype),
-      count_(static_cast<int64_t>(tensor.entry->size_bytes()) / size_of(dtype_)),
-      bytes_(tensor.entry->size_bytes()),
-      block_(static_cast<size_t>(std::min(count_, numbers_per_block))) {
-  tensor.read(bytes_.data(), Where());
+Tensor read_row(const data::StoredTensor& stored) {
+  const data::SafetensorsEntry& entry = *stored.entry;
+  Tensor row = empty({static_cast<int64_t>(entry.size_bytes()) / size_of(entry.dtype)}, entry.dtype, cpu);
+  stored.read(row.view().data, Where());
+  return row;
 }
 
 std::span<const double> TensorNumbers::block(int64_t first) {
-  const std::span<double> out =
-      std::span(block_).first(static_cast<size_t>(std::min(numbers_per_block, count_ - first)));
-  data::widen(dtype_, bytes_.data(), first, out);
-  return out;
+  block_ = cast(slice(row_, 0, first, std::min(first + numbers_per_block, count())), Dtype::f64);
+  return block_.data<double>();
 }
 
 Statistics statistics_of(TensorNumbers& numbers) {

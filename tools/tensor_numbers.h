@@ -3,28 +3,27 @@
 #include <cstdint>
 #include <limits>
 #include <span>
-#include <vector>
 
+#include "cinta/core/tensor.h"
 #include "cinta/data/sharded_safetensors.h"
 
 namespace cinta::tools {
 
 inline constexpr int64_t numbers_per_block = 1 << 14;
 
-/// A tensor's bytes in memory, given out as numbers a block at a time.
+/// The bytes of a stored tensor in memory, as one row.
+Tensor read_row(const data::StoredTensor& stored);
+
+/// A tensor of one row given out as numbers, a block at a time (an i64 beyond 2^53 is rounded).
 class TensorNumbers {
  public:
-  explicit TensorNumbers(const data::StoredTensor& tensor);
-  int64_t count() const { return count_; }
-  const std::vector<char>& bytes() const { return bytes_; }
+  explicit TensorNumbers(Tensor row) : row_(std::move(row)) {}
+  int64_t count() const { return row_.numel(); }
   /// Numbers [first, first + numbers_per_block), or to the end. Valid until the next call.
   std::span<const double> block(int64_t first);
 
  private:
-  Dtype dtype_;
-  int64_t count_;
-  std::vector<char> bytes_;
-  std::vector<double> block_;
+  Tensor row_, block_;
 };
 
 /// Of the finite numbers; NaN where there is none.

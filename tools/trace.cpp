@@ -99,7 +99,7 @@ void run(const Options& options) {
                                                             " x ", options.length, " tokens");
     const std::string dot = train::tape_dot(tape, title);
     data::AtomicFile file(options.dot);
-    file.write(dot.data(), dot.size());
+    file.write_text(dot);
     file.commit();
   }
   if (options.json)

@@ -55,8 +55,7 @@ data::WordPiece make_tokenizer(const ClassifyOptions& options, const data::Label
 models::BertConfig make_config(const ClassifyOptions& options) {
   models::BertConfig config = models::BertConfig::named(options.size);
   if (!options.model.empty()) {
-    const std::string path = options.model + "/config.json";
-    config = models::BertConfig::from_json(data::read_file(path), path);
+    config = models::read_config(options.model);
   } else {
     config.max_position_embeddings = options.length;
     config.initializer_range = 0.02 * std::sqrt(768 / static_cast<double>(config.hidden_size));

@@ -1,10 +1,12 @@
 // What they keep between evaluations lies in the run's state, so that a resumed run decides as an uninterrupted one.
 #include "cinta/train/callbacks.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <filesystem>
 
+#include "cinta/data/atomic_directory.h"
 #include "cinta/train/checkpoint_names.h"
 #include "cinta/train/loop.h"
 
@@ -34,7 +36,7 @@ void require_among(const std::vector<std::string>& names, const std::string& wan
 
 /// Makes the link `name` point to `target` in its own directory, also over an older link.
 void point(const std::string& directory, const std::string& name, const std::string& target) {
-  const std::string place = directory + "/" + name, made = directory + "/." + name + temporary_mark;
+  const std::string place = directory + "/" + name, made = directory + "/." + name + data::temporary_mark;
   std::error_code error;
   std::filesystem::remove(made, error);
   std::filesystem::create_symlink(target, made, error);
@@ -45,7 +47,7 @@ void point(const std::string& directory, const std::string& name, const std::str
 /// Steps of the checkpoints in a directory, ascending.
 std::vector<int64_t> checkpoint_steps(const std::string& directory) {
   std::vector<int64_t> steps;
-  for (const std::string& name : names_in(directory, Where())) {
+  for (const std::string& name : data::names_in(directory, Where())) {
     int64_t step = 0;
     const char* end = name.data() + name.size();
     if (name.starts_with(checkpoint_prefix) &&

@@ -11,7 +11,7 @@
 #include "cinta/ops/loss.h"
 #include "cinta/ops/shape.h"
 #include "cinta/ops/softmax.h"
-#include "cinta/train/checkpoint_directory.h"
+#include "cinta/train/model_files.h"
 
 namespace cinta::train {
 
@@ -71,18 +71,14 @@ MetricFields CharacterTask::evaluate() {
 }
 
 void CharacterTask::save(CheckpointWriter& writer) {
-  std::vector<Tensor> hold;
-  data::write_safetensors(writer.add("model.safetensors"), models::file_tensors(model_->named_tensors(), hold));
-  const std::string config = model_->config().to_json(model_->architecture());
-  writer.add("config.json").write(config.data(), config.size());
-  const std::string& characters = corpus_.characters.bytes();
-  writer.add("characters.txt").write(characters.data(), characters.size());
+  write_model(writer, *model_);
+  writer.add("characters.txt").write_text(corpus_.characters.bytes());
 }
 
 void CharacterTask::load(const std::string& directory) {
   require<FileError>(data::read_file(directory + "/characters.txt") == corpus_.characters.bytes(), "load", Where(),
                      directory, "/characters.txt holds other characters than the text");
-  models::require_same(directory + "/config.json", model_->config(), Where());
+  models::require_same(directory, model_->config(), Where());
   models::load_weights(*model_, directory);
 }
 

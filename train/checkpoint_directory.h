@@ -2,50 +2,28 @@
 // fsynced, and the directory is renamed. After a crash at any moment the newest whole checkpoint is found by its
 // manifest (the size and CRC-32 of every file, written last).
 #pragma once
-#include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "cinta/core/error.h"
-#include "cinta/data/byte_sink.h"
-
-namespace cinta::data {
-class OutputFile;
-}
+#include "cinta/data/atomic_directory.h"
 
 namespace cinta::train {
 
 /// Writes `<directory>/checkpoint-<step>`.
 class CheckpointWriter {
  public:
-  /// Begins `.checkpoint-<step>.tmp-<process>`; what a killed process left of the same step is removed.
-  CheckpointWriter(std::string directory, int64_t step, Where where = Where::current());
-  /// Removes the temporary directory where finish() was not reached.
-  ~CheckpointWriter();
-  CheckpointWriter(const CheckpointWriter&) = delete;
-  CheckpointWriter& operator=(const CheckpointWriter&) = delete;
+  CheckpointWriter(const std::string& directory, int64_t step, Where where = Where::current());
 
   /// Begins the next file; its predecessor is complete then. `name` has no directory part.
-  data::ByteSink& add(const std::string& name, Where where = Where::current());
+  data::ByteSink& add(const std::string& name, Where where = Where::current()) { return files_.add(name, where); }
   /// Writes the manifest and puts the directory in its place, also over an older one of the same step. Returns its
-  /// path.
+  /// path. Once.
   std::string finish(Where where = Where::current());
 
  private:
-  struct Written {
-    uint64_t size;
-    uint32_t crc32;
-  };
-  void close_file();
-  void write_manifest(Where where);
-  void replace(Where where);
-
-  std::string directory_, name_, temporary_;
-  std::unique_ptr<data::OutputFile> file_;
-  std::map<std::string, Written> written_;
-  bool finished_ = false;
+  std::string path_;
+  data::AtomicDirectory files_;
 };
 
 /// What is wrong with the checkpoint directory `path`, or an empty string: every file of its manifest is there, has the

@@ -76,7 +76,7 @@ std::string checkpoint_fault(const std::string& path) {
                     manifest.contains("files") && manifest["files"].is_object();
   if (!good) return manifest_name + " is damaged: expected an object of version 1 with files";
   for (const auto& [name, file] : manifest["files"].items()) {
-    const bool described = is_plain_name(name) && file.is_object() && file.contains("size") &&
+    const bool described = data::is_plain_name(name) && file.is_object() && file.contains("size") &&
                            file["size"].is_number_unsigned() && file.contains("crc32") && file["crc32"].is_string();
     if (!described) return manifest_name + " is damaged: file '" + name + "' needs a plain name, a size and a crc32";
     const auto fault = file_fault(path + "/" + name, file["size"].get<uint64_t>(), file["crc32"].get<std::string>());
@@ -88,10 +88,10 @@ std::string checkpoint_fault(const std::string& path) {
 CheckpointSearch newest_checkpoint(const std::string& directory, Where where) {
   CheckpointSearch result;
   std::vector<Candidate> candidates;
-  for (const auto& name : names_in(directory, where)) {
-    for (const auto& mark : {std::string(), replaced_mark})
+  for (const auto& name : data::names_in(directory, where)) {
+    for (const auto& mark : {std::string(), data::replaced_mark})
       if (const auto found = candidate(name, mark)) candidates.push_back(*found);
-    if (candidate(name, temporary_mark)) result.skipped.push_back(name + ": was not written to its end");
+    if (candidate(name, data::temporary_mark)) result.skipped.push_back(name + ": was not written to its end");
   }
   std::ranges::sort(candidates, std::greater(), [](const auto& one) { return std::pair(one.step, one.in_place); });
   for (const auto& one : candidates) {

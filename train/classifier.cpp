@@ -30,15 +30,13 @@ MetricFields evaluate(const Classifier& classifier, const data::Examples& exampl
 }
 
 void Classifier::save(CheckpointWriter& writer) const {
-  std::vector<Tensor> hold;
-  data::write_safetensors(writer.add("model.safetensors"), models::file_tensors(mlp->named_tensors(), hold));
+  models::write_tensors(mlp->named_tensors(), writer.add("model.safetensors"));
   const nlohmann::ordered_json config = {{"model_type", "mlp"},
                                          {"sizes", sizes},
                                          {"activation", "relu"},
                                          {"input_mean", standardizer.mean},
                                          {"input_deviation", standardizer.deviation}};
-  const std::string text = config.dump(2) + "\n";
-  writer.add("config.json").write(text.data(), text.size());
+  writer.add("config.json").write_text(config.dump(2) + "\n");
 }
 
 Classifier load_classifier(const std::string& directory, Device device, Where where) {

@@ -163,7 +163,7 @@ class Run {
     line.emplace_back("epoch", epoch());
     write(line);
     state_.evaluated_step = state_.step;
-    call([&](auto& one, const Moment& now) { one.on_evaluate(now, fields); });
+    call([&](auto& one, const Moment& now) { one.on_evaluate(now, line); });
     return fields;
   }
 

@@ -2,11 +2,10 @@
 #include "cinta/train/masked_task.h"
 
 #include "cinta/autograd/mode.h"
-#include "cinta/data/wordpiece_files.h"
 #include "cinta/data/wordpiece_trainer.h"
 #include "cinta/models/model_file.h"
 #include "cinta/ops/loss.h"
-#include "cinta/train/checkpoint_directory.h"
+#include "cinta/train/model_files.h"
 
 namespace cinta::train {
 
@@ -74,16 +73,12 @@ MetricFields MaskedTask::evaluate() {
 }
 
 void MaskedTask::save(CheckpointWriter& writer) {
-  std::vector<Tensor> hold;
-  data::write_safetensors(writer.add("model.safetensors"), models::file_tensors(bert_->named_tensors(), hold));
-  const std::string config = bert_->config().to_json(bert_->architecture());
-  writer.add("config.json").write(config.data(), config.size());
-  for (const auto& [name, text] : data::wordpiece_files(corpus_.tokenizer))
-    writer.add(name).write(text.data(), text.size());
+  write_model(writer, *bert_);
+  write_tokenizer(writer, corpus_.tokenizer);
 }
 
 void MaskedTask::load(const std::string& directory) {
-  models::require_same(directory + "/config.json", bert_->config(), Where());
+  models::require_same(directory, bert_->config(), Where());
   const data::Vocabulary vocabulary = data::Vocabulary::load(directory + "/vocab.txt", Where());
   const int64_t tokens = corpus_.tokenizer.vocabulary().size();
   require<FileError>(vocabulary.size() == tokens, "load", Where(), directory, "/vocab.txt has ", vocabulary.size(),

@@ -112,7 +112,7 @@ double number(const MetricFields& fields, std::string_view name) {
 MetricsLog MetricsLog::create(const std::string& path, const MetricFields& header, Where where) {
   const std::string line = line_of(header, where);
   auto file = std::make_unique<data::OutputFile>(path, 0, where);
-  file->write(line.data(), line.size());
+  file->write_text(line);
   return {std::move(file), 0};
 }
 
@@ -138,7 +138,7 @@ void MetricsLog::append(int64_t step, const MetricFields& fields, Where where) {
   MetricFields all = {{"step", step}};
   all.insert(all.end(), fields.begin(), fields.end());
   const std::string line = line_of(all, where);
-  file_->write(line.data(), line.size());
+  file_->write_text(line);
   last_step_ = step;
 }
 

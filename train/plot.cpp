@@ -241,7 +241,7 @@ std::string svg_of(const Plot& plot, Where where) {
 void plot_lines(const std::string& path, const Plot& plot, Where where) {
   const std::string svg = svg_of(plot, where);
   data::AtomicFile file(path, where);
-  file.write(svg.data(), svg.size());
+  file.write_text(svg);
   file.commit(where);
 }
 

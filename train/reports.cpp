@@ -14,11 +14,7 @@ void TensorBoardReport::on_train_begin(const Moment& now) {
 void TensorBoardReport::on_log(const Moment& now, const MetricFields& fields) {
   if (log_) log_->append(now.state.step, fields);
 }
-void TensorBoardReport::on_evaluate(const Moment& now, const MetricFields& fields) {
-  MetricFields line = fields;  // as it is in metrics.jsonl
-  line.emplace_back("epoch", now.epoch);
-  on_log(now, line);
-}
+void TensorBoardReport::on_evaluate(const Moment& now, const MetricFields& fields) { on_log(now, fields); }
 
 TraceReport::TraceReport(std::string path, int64_t first, int64_t last, Where where)
     : path_(std::move(path)), first_(first), last_(last), where_(where) {

@@ -30,16 +30,14 @@ nlohmann::ordered_json spelled(const std::map<std::string, double>& numbers) {
 void write_run_state(CheckpointWriter& writer, const RunState& state, const optim::Optimizer& optimizer) {
   std::vector<models::NamedTensor> tensors;
   for (const auto& [name, tensor] : optimizer.state()) tensors.push_back({name, tensor});
-  std::vector<Tensor> hold;
-  data::write_safetensors(writer.add(optimizer_file), models::file_tensors(tensors, hold));
+  models::write_tensors(tensors, writer.add(optimizer_file));
   const nlohmann::ordered_json json = {{"global_step", state.step},
                                        {"interval_loss_sum", state.loss_sum},
                                        {"interval_correct", state.correct_sum},
                                        {"interval_items", state.items},
                                        {"evaluated_step", state.evaluated_step},
                                        {"callbacks", spelled(state.numbers)}};
-  const std::string text = json.dump(2) + "\n";
-  writer.add(state_file).write(text.data(), text.size());
+  writer.add(state_file).write_text(json.dump(2) + "\n");
 }
 
 RunState read_run_state(const std::string& directory, optim::Optimizer& optimizer, Where where) {
@@ -77,11 +75,11 @@ RunState read_run_state(const std::string& directory, optim::Optimizer& optimize
 }
 
 void publish_model(const std::string& checkpoint, const std::string& directory, Where where) {
-  for (const std::string& name : names_in(checkpoint, where)) {
+  for (const std::string& name : data::names_in(checkpoint, where)) {
     if (name == manifest_name || name == optimizer_file || name == state_file) continue;
     const std::string bytes = data::read_file(checkpoint + "/" + name);
     data::AtomicFile file(directory + "/" + name, where);
-    file.write(bytes.data(), bytes.size());
+    file.write_text(bytes);
     file.commit(where);
   }
 }
@@ -93,7 +91,7 @@ void make_directory(const std::string& path, Where where) {
 }
 
 void remove_checkpoints(const std::string& directory, Where where) {
-  for (const std::string& name : names_in(directory, where)) {
+  for (const std::string& name : data::names_in(directory, where)) {
     const bool published = name == "best" || name == "last" || name == "model.safetensors";
     if (!published && !name.starts_with(checkpoint_prefix) && !name.starts_with("." + checkpoint_prefix)) continue;
     std::error_code error;

@@ -33,7 +33,7 @@ class Recorder : public autograd::Observer {
   void forward(const char*, Where where, std::span<const Tensor> outputs) override {
     now_ = std::move(open_.back());
     open_.pop_back();
-    if (where.line() != 0) now_.place = join(data::name_of_path(where.file_name()), ":", where.line());
+    now_.place = place_of(where);
     for (const Tensor& output : outputs) now_.outputs.push_back(form_of(output));
   }
   void saved(const autograd::Node&, const Tensor& tensor, const autograd::Hole* hole) override {

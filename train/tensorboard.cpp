@@ -11,7 +11,7 @@
 #include <chrono>
 #include <filesystem>
 
-#include "cinta/train/checkpoint_names.h"
+#include "cinta/data/atomic_directory.h"
 
 namespace cinta::train {
 namespace {
@@ -96,24 +96,24 @@ uint32_t crc32c(std::string_view bytes) {
 
 EventWriter::EventWriter(data::ByteSink& sink, double wall_time) : sink_(sink) {
   const std::string bytes = record(at(wall_time) + file_version("brain.Event:2"));
-  sink_.write(bytes.data(), bytes.size());
+  sink_.write_text(bytes);
 }
 
 void EventWriter::start(int64_t step, double wall_time) {
   constexpr int64_t started = 1;
   const std::string bytes = record(at(wall_time, step) + session(started));
-  sink_.write(bytes.data(), bytes.size());
+  sink_.write_text(bytes);
 }
 
 void EventWriter::scalars(int64_t step, const std::vector<std::pair<std::string, float>>& values, double wall_time) {
   std::string all;
   for (const auto& [tag, value] : values) all += scalar(tag, value);
   const std::string bytes = record(at(wall_time, step) + summary(all));
-  sink_.write(bytes.data(), bytes.size());
+  sink_.write_text(bytes);
 }
 
 TensorBoardLog::TensorBoardLog(const std::string& directory, int64_t step, Where where) {
-  std::vector<std::string> names = names_in(directory, where);
+  std::vector<std::string> names = data::names_in(directory, where);
   std::erase_if(names, [](const std::string& name) { return !name.starts_with(file_prefix); });
   if (step == 0) {
     for (const std::string& name : names) std::filesystem::remove(directory + "/" + name);

@@ -6,7 +6,7 @@
 #include "cinta/models/model_file.h"
 #include "cinta/ops/loss.h"
 #include "cinta/ops/reduce.h"
-#include "cinta/train/checkpoint_directory.h"
+#include "cinta/train/model_files.h"
 
 namespace cinta::train {
 
@@ -84,16 +84,12 @@ MetricFields TextClassifyTask::evaluate() {
 }
 
 void TextClassifyTask::save(CheckpointWriter& writer) {
-  std::vector<Tensor> hold;
-  data::write_safetensors(writer.add("model.safetensors"), models::file_tensors(bert_->named_tensors(), hold));
-  const std::string config = bert_->config().to_json(bert_->architecture());
-  writer.add("config.json").write(config.data(), config.size());
-  for (const auto& [name, text] : data::wordpiece_files(data_.tokenizer))
-    writer.add(name).write(text.data(), text.size());
+  write_model(writer, *bert_);
+  write_tokenizer(writer, data_.tokenizer);
 }
 
 void TextClassifyTask::load(const std::string& directory) {
-  models::require_same(directory + "/config.json", bert_->config(), Where());
+  models::require_same(directory, bert_->config(), Where());
   models::load_weights(*bert_, directory);
 }
 

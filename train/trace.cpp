@@ -88,7 +88,7 @@ class Lines {
 
  private:
   void hand_on() {
-    sink_.write(text_.data(), text_.size());
+    sink_.write_text(text_);
     text_.clear();
   }
   data::ByteSink& sink_;
@@ -186,10 +186,6 @@ class Trace::Recorder : public autograd::Observer {
 
  private:
   Moment now() const { return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - made_).count(); }
-
-  static std::string place_of(Where where) {
-    return where.line() == 0 ? "" : join(data::name_of_path(where.file_name()), ":", where.line());
-  }
 
   void add_tensor(std::vector<std::string>& forms, int64_t& bytes, const Tensor& tensor) {
     forms.push_back(join(tensor));

@@ -152,10 +152,15 @@ std::string difference(const BertConfig& file, const BertConfig& here) {
   return out;
 }
 
-void require_same(const std::string& path, const BertConfig& here, Where where) {
-  const std::string text = data::read_file(path, data::maximum_file_bytes, where);
-  const std::string differences = difference(BertConfig::from_json(text, path, where), here);
-  require<FileError>(differences.empty(), "config", where, path, " describes another model: ", differences);
+BertConfig read_config(const std::string& directory, Where where) {
+  const std::string path = directory + "/config.json";
+  return BertConfig::from_json(data::read_file(path, data::maximum_file_bytes, where), path, where);
+}
+
+void require_same(const std::string& directory, const BertConfig& here, Where where) {
+  const std::string differences = difference(read_config(directory, where), here);
+  require<FileError>(differences.empty(), "config", where, directory,
+                     "/config.json describes another model: ", differences);
 }
 
 }  // namespace cinta::models

@@ -39,10 +39,12 @@ struct BertConfig {
   static BertConfig from_json(const std::string& text, const std::string& path, Where where = Where::current());
 };
 
+/// The configuration of the model in `directory`, from its config.json.
+BertConfig read_config(const std::string& directory, Where where = Where::current());
 /// What differs between two configurations: "hidden_size: 128 in the file, 256 here; vocab_size: ...". Empty if
 /// nothing.
 std::string difference(const BertConfig& file, const BertConfig& here);
-/// Reads the config.json at `path`. Throws FileError that names each difference to `here`.
-void require_same(const std::string& path, const BertConfig& here, Where where = Where::current());
+/// Reads the config.json in `directory`. Throws FileError that names each difference to `here`.
+void require_same(const std::string& directory, const BertConfig& here, Where where = Where::current());
 
 }  // namespace cinta::models

@@ -1,0 +1,14 @@
+// The files of a model in a checkpoint, under the names that Python users know.
+#pragma once
+#include "cinta/data/wordpiece.h"
+#include "cinta/models/bert/bert.h"
+#include "cinta/train/checkpoint_directory.h"
+
+namespace cinta::train {
+
+/// model.safetensors and config.json.
+void write_model(CheckpointWriter& writer, const models::BertBase& model);
+/// vocab.txt and tokenizer_config.json.
+void write_tokenizer(CheckpointWriter& writer, const data::WordPiece& tokenizer);
+
+}  // namespace cinta::train
