@@ -6,6 +6,7 @@ if(tool_sources)
   set_target_properties(cinta_command PROPERTIES OUTPUT_NAME cinta)
   target_link_libraries(cinta_command PRIVATE cinta cinta_private CLI11::CLI11)
   target_include_directories(cinta_command PRIVATE ${PROJECT_SOURCE_DIR})
+  set_source_files_properties(tools/main.cpp PROPERTIES COMPILE_DEFINITIONS "CINTA_VERSION=\"${PROJECT_VERSION}\"")
   install(TARGETS cinta_command)
 endif()
 

@@ -8,8 +8,6 @@
 namespace cinta::data {
 namespace {
 
-constexpr int64_t longest_word = 100;
-
 /// Drops U+0000, U+FFFD and controls, turns white space into blanks and puts blanks around CJK ideographs.
 std::string clean(std::string_view text) {
   std::string out;

@@ -13,6 +13,8 @@
 
 namespace cinta::data {
 
+inline constexpr int64_t longest_word = 100;  ///< characters; a longer word is [UNK]
+
 struct TokenizerOptions {
   bool lower_case = true;
   bool strip_accents = true;  ///< usually goes with lower_case

@@ -110,7 +110,8 @@ class Trainer {
     std::vector<std::pair<std::vector<int32_t>, int64_t>> spelled;
     for (const auto& [word, count] : counts) {
       std::vector<int32_t> characters = code_points(word);
-      if (!std::all_of(characters.begin(), characters.end(), usable)) continue;
+      const bool read = static_cast<int64_t>(characters.size()) <= longest_word;  // by a tokenizer, in pieces
+      if (!read || !std::all_of(characters.begin(), characters.end(), usable)) continue;
       for (size_t i = 1; i < characters.size(); ++i) inside[static_cast<size_t>(place(characters[i]))] = true;
       spelled.emplace_back(std::move(characters), count);
     }

@@ -12,15 +12,26 @@ Tensor divide(const Tensor& left, const Tensor& right, Where where = Where::curr
 /// scale * x + shift
 Tensor affine(const Tensor& x, double scale, double shift, Where where = Where::current());
 
-inline Tensor operator+(const Tensor& left, const Tensor& right) { return add(left, right); }
-inline Tensor operator-(const Tensor& left, const Tensor& right) { return subtract(left, right); }
-inline Tensor operator*(const Tensor& left, const Tensor& right) { return multiply(left, right); }
-inline Tensor operator/(const Tensor& left, const Tensor& right) { return divide(left, right); }
-inline Tensor operator-(const Tensor& x) { return affine(x, -1, 0); }
-inline Tensor operator*(const Tensor& x, double scale) { return affine(x, scale, 0); }
-inline Tensor operator*(double scale, const Tensor& x) { return affine(x, scale, 0); }
-inline Tensor operator+(const Tensor& x, double shift) { return affine(x, 1, shift); }
-inline Tensor operator-(const Tensor& x, double shift) { return affine(x, 1, -shift); }
+/// The last operand of an operator, which has no argument for the place of its call: the conversion to this takes it.
+struct Operand {
+  Operand(const Tensor& tensor, Where where = Where::current()) : tensor(tensor), where(where) {}
+  const Tensor& tensor;
+  Where where;
+};
+struct Number {
+  Number(double value, Where where = Where::current()) : value(value), where(where) {}
+  double value;
+  Where where;
+};
+inline Tensor operator+(const Tensor& left, Operand right) { return add(left, right.tensor, right.where); }
+inline Tensor operator-(const Tensor& left, Operand right) { return subtract(left, right.tensor, right.where); }
+inline Tensor operator*(const Tensor& left, Operand right) { return multiply(left, right.tensor, right.where); }
+inline Tensor operator/(const Tensor& left, Operand right) { return divide(left, right.tensor, right.where); }
+inline Tensor operator-(Operand x) { return affine(x.tensor, -1, 0, x.where); }
+inline Tensor operator*(const Tensor& x, Number scale) { return affine(x, scale.value, 0, scale.where); }
+inline Tensor operator*(double scale, Operand x) { return affine(x.tensor, scale, 0, x.where); }
+inline Tensor operator+(const Tensor& x, Number shift) { return affine(x, 1, shift.value, shift.where); }
+inline Tensor operator-(const Tensor& x, Number shift) { return affine(x, 1, -shift.value, shift.where); }
 
 Tensor exp(const Tensor& x, Where where = Where::current());
 Tensor log(const Tensor& x, Where where = Where::current());

@@ -13,8 +13,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-using Parts = std::vector<std::string>;
-
 /// Text files that differ in most lines.
 std::string write_texts(const Scratch& scratch, const std::string& name, const std::string& word) {
   fs::create_directory(scratch / name);
@@ -34,11 +32,6 @@ Arguments bert(const std::string& data, const std::string& directory, const std:
           "--threads",    "1",    "--logging_steps", "5",  "--quiet"};
 }
 
-Arguments mlp(const std::string& data, const std::string& directory, const std::string& steps = "4") {
-  return {"train",     "mlp", "--data",   data, "--output_dir",    directory, "--max_steps", steps,
-          "--threads", "1",   "--hidden", "32", "--logging_steps", "5",       "--quiet"};
-}
-
 /// One BERT, trained without interruption.
 struct Trained {
   Scratch scratch;
@@ -50,26 +43,6 @@ const Trained& trained() {
   return all;
 }
 
-/// Exit code 2 and one line that holds all of `parts`.
-void check_refused(const Arguments& arguments, const Parts& parts, Limits limits = {}) {
-  std::string line;
-  for (const std::string& argument : arguments) line += argument + ' ';
-  const Finished finished = run_cinta(arguments, limits);
-  INFO(line << "\n" << finished.error);
-  CHECK(finished.code == 2);
-  CHECK(finished.error.starts_with("cinta: "));
-  CHECK(std::ranges::count(finished.error, '\n') == 1);
-  CHECK(finished.error.ends_with('\n'));
-  for (const std::string& part : parts) CHECK(finished.error.find(part) != std::string::npos);
-}
-
-/// The same, and the directory that a run would have made is not there.
-void check_refused_early(const Scratch& scratch, Arguments (*command)(const std::string&, const std::string&),
-                         const std::string& data, const Arguments& more, const Parts& parts) {
-  check_refused(command(data, scratch / "refused") + more, parts);
-  CHECK(fs::remove_all(scratch / "refused") == 0);
-}
-Arguments train_mlp(const std::string& data, const std::string& directory) { return mlp(data, directory); }
 Arguments train_bert(const std::string& data, const std::string& directory) { return bert(data, directory, "4"); }
 
 /// Every file below a directory, by name.
@@ -125,12 +98,6 @@ std::string damaged(const Scratch& scratch, const std::string& name, const std::
 }
 
 std::string original(const std::string& name) { return read_bytes(trained().directory + "/" + name); }
-
-std::string replaced(std::string text, const std::string& old, const std::string& by) {
-  const size_t at = text.find(old);
-  REQUIRE(at != text.npos);
-  return text.replace(at, old.size(), by);
-}
 
 /// A safetensors file with this header.
 std::string safetensors(const std::string& header, const std::string& data) {
@@ -219,38 +186,6 @@ TEST_CASE("tables that cannot be read are refused by file, line and column", "[c
   CHECK(run_cinta(mlp(path, scratch / "accepted")).code == 0);
 }
 
-TEST_CASE("a perceptron learns any table or IDX files, and eval reads it back", "[command]") {
-  const Scratch scratch;
-  const std::string path = scratch / "points.csv", model = scratch / "model";
-  std::string text = "x,y,side\n";  // one line tells the two sides apart, far from zero mean and unit scale
-  for (int i = 0; i < 400; ++i) {
-    const int x = i * 37 % 101, y = i * 53 % 89;
-    text += std::to_string(x) + "," + std::to_string(1000 * y) + "," + (x > y ? "1" : "0") + "\n";
-  }
-  write_bytes(path, text);
-  const Finished trained = run_cinta(mlp(path, model, "600"));
-  REQUIRE(trained.code == 0);
-  const Finished evaluated = run_cinta({"eval", "--data", path, "--model", model});
-  REQUIRE(evaluated.code == 0);
-  const size_t at = evaluated.out.find("eval_accuracy ");
-  REQUIRE(at != std::string::npos);
-  CHECK(std::stod(evaluated.out.substr(at + 14)) > 0.95);
-  write_bytes(path, replaced(text, "37,53000", "37,52000"));
-  check_refused(mlp(path, model, "700") + Arguments{"--resume"}, {"data_crc32", "begun with"});
-  write_bytes(path, "1,0\n2,1\n");
-  check_refused({"eval", "--data", path, "--model", model}, {path, "1 features", "takes 2"});
-  write_bytes(model + "/config.json", replaced(read_bytes(model + "/config.json"), "\"input_mean\"", "\"mean\""));
-  check_refused({"eval", "--data", path, "--model", model}, {"config.json", "input_mean"});
-
-  std::string images("\0\0\x08\3\0\0\0\x14\0\0\0\2\0\0\0\2", 16), labels("\0\0\x08\1\0\0\0\x14", 8);
-  for (int i = 0; i < 20; ++i) images += std::string(4, static_cast<char>(i)), labels += static_cast<char>(i % 2);
-  write_bytes(scratch / "images", images);
-  write_bytes(scratch / "labels", labels);
-  CHECK(run_cinta(mlp(scratch / "images", scratch / "idx") + Arguments{"--labels", scratch / "labels"}).code == 0);
-  check_refused_early(scratch, train_mlp, scratch / "labels", {"--labels", scratch / "images"},
-                      {"labels", "dimension"});
-}
-
 TEST_CASE("text that cannot be read is refused", "[command]") {
   const Scratch scratch;
   const std::string folder = scratch / "folder";
@@ -309,10 +244,16 @@ TEST_CASE("fill wants a mask, and no more tokens than the model has positions", 
   check_refused({"fill", "[MASK]", "--model", "/nowhere"}, {"/nowhere/"});
 }
 
-TEST_CASE("a run that diverges says so, and on request which op began", "[command]") {
+TEST_CASE("the version is told", "[command]") {
+  const Finished told = run_cinta({"--version"});
+  CHECK(told.code == 0);
+  CHECK(told.out == "cinta 0.1.0\n");
+}
+
+TEST_CASE("a run that diverges says so, and which op began", "[command]") {
   const Scratch scratch;
   const Arguments wild = mlp("generated", scratch / "wild", "30") + Arguments{"--learning_rate", "1e30", "--overwrite"};
-  check_refused(wild, {"the loss is", "--detect_anomaly"});
+  check_refused(wild, {"[train] the loss of step ", ": [linear] the output has", "in mlp.layers."});
   check_refused(wild + Arguments{"--detect_anomaly"}, {"[linear] the output has", "in mlp.layers."});
 }
 

@@ -91,4 +91,41 @@ class Child {
 
 inline Finished run_cinta(const Arguments& arguments, Limits limits = {}) { return Child(arguments, limits).wait(); }
 
+using Parts = std::vector<std::string>;
+
+/// Exit code 2 and one line that holds all of `parts`.
+inline void check_refused(const Arguments& arguments, const Parts& parts, Limits limits = {}) {
+  std::string line;
+  for (const std::string& argument : arguments) line += argument + ' ';
+  const Finished finished = run_cinta(arguments, limits);
+  INFO(line << "\n" << finished.error);
+  CHECK(finished.code == 2);
+  CHECK(finished.error.starts_with("cinta: "));
+  CHECK(std::ranges::count(finished.error, '\n') == 1);
+  CHECK(finished.error.ends_with('\n'));
+  for (const std::string& part : parts) CHECK(finished.error.find(part) != std::string::npos);
+}
+
+/// The same, and the directory that a run would have made is not there.
+inline void check_refused_early(const Scratch& scratch, Arguments (*command)(const std::string&, const std::string&),
+                                const std::string& data, const Arguments& more, const Parts& parts) {
+  check_refused(command(data, scratch / "refused") + more, parts);
+  CHECK(std::filesystem::remove_all(scratch / "refused") == 0);
+}
+
+/// Trains a small perceptron.
+inline Arguments mlp(const std::string& data, const std::string& directory, const std::string& steps = "4") {
+  return {"train",     "mlp", "--data",   data, "--output_dir",    directory, "--max_steps", steps,
+          "--threads", "1",   "--hidden", "32", "--logging_steps", "5",       "--quiet"};
+}
+
+inline Arguments train_mlp(const std::string& data, const std::string& directory) { return mlp(data, directory); }
+
+/// `text` with the first `old` in it replaced.
+inline std::string replaced(std::string text, const std::string& old, const std::string& by) {
+  const size_t at = text.find(old);
+  REQUIRE(at != text.npos);
+  return text.replace(at, old.size(), by);
+}
+
 }  // namespace cinta::testing

@@ -88,3 +88,9 @@ TEST_CASE("A learnt vocabulary spells the text it was learnt from", "[data]") {
   for (char c : text) wanted += c == ' ' ? "" : std::string(1, c);
   CHECK(back == wanted);
 }
+
+TEST_CASE("a word that the tokenizer never takes apart teaches no pieces", "[data]") {
+  const auto longest = static_cast<size_t>(longest_word);
+  CHECK(learn_vocabulary({{std::string(longest, 'a'), 9}}, 100).size() > 7);
+  CHECK(learn_vocabulary({{std::string(longest + 1, 'a'), 9}}, 100).size() == 6);  // the specials and the character
+}

@@ -114,6 +114,16 @@ void two_tensors() {
     bad<ShapeError>(join("[", name, "] shapes do not broadcast: [2,3] with [4,1,2] (3 != 2 at dimension -1)"),
                     {f({2, 3}), f({4, 1, 2})}, call);
   }
+  const char* apart = "do not broadcast: [2,3] with [4,5] (3 != 5 at dimension -1)";
+  for (const auto& [name, call] :
+       std::initializer_list<std::pair<const char*, Call>>{{"add", [](In x) { x[0] + x[1]; }},
+                                                           {"subtract", [](In x) { x[0] - x[1]; }},
+                                                           {"multiply", [](In x) { x[0] * x[1]; }},
+                                                           {"divide", [](In x) { x[0] / x[1]; }}})
+    bad<ShapeError>(join("[", name, "] shapes ", apart), {f({2, 3}), f({4, 5})}, call);
+  for (const Call& call : {Call([](In x) { -x[0]; }), Call([](In x) { x[0] * 2; }), Call([](In x) { 2 * x[0]; }),
+                           Call([](In x) { x[0] + 2; }), Call([](In x) { x[0] - 2; })})
+    bad<DtypeError>("[affine] a floating-point tensor, given i64[2]@cpu", {i({2})}, call);
   bad<DtypeError>("[add] floating-point operands: i64[2]@cpu with i64[2]@cpu", {i({2}), i({2})},
                   [](In x) { add(x[0], x[1]); });
 }

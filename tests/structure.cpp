@@ -137,6 +137,7 @@ TEST_CASE("<cinta/cinta.h> reaches every public header, and pulls in the standar
                                           "ops/rows.h",
                                           "ops/parameter_gradient.h",
                                           "ops/unary.h",
+                                          "train/bad_loss.h",
                                           "train/checkpoint_names.h",
                                           "train/model_files.h",
                                           "train/plot.h",

@@ -31,5 +31,6 @@ void add_fill(CLI::App& app);
 void add_inspect(CLI::App& app);
 void add_convert(CLI::App& app);
 void add_trace(CLI::App& app);
+void add_plan(CLI::App& app);
 
 }  // namespace cinta::tools

@@ -5,9 +5,11 @@
 #include <nlohmann/json.hpp>
 
 #include "cinta/data/digits.h"
+#include "cinta/data/file.h"
 #include "cinta/data/idx.h"
 #include "cinta/data/wordpiece_files.h"
 #include "cinta/models/model_file.h"
+#include "cinta/train/character_task.h"
 #include "cinta/train/classifier.h"
 #include "cinta/train/masked_task.h"
 #include "cinta/train/text_classify_task.h"
@@ -71,12 +73,23 @@ train::MetricFields evaluate_classifier(const Options& options) {
   return task.evaluate();
 }
 
+train::MetricFields evaluate_characters(const Options& options) {
+  const data::Characters characters(data::read_file(options.model + "/characters.txt"));
+  const std::vector<int32_t> ids = characters.encode(data::read_file(options.data), Where());
+  const train::CharacterCorpus corpus{characters, ids, ids};
+  train::CharacterTask task(corpus, models::read_config(options.model), options.batch_size, options.seed);
+  task.load(options.model);
+  return task.evaluate();
+}
+
 train::MetricFields evaluate(const Options& options) {
   const std::string name = models::model_name(options.model);
   if (name == "mlp") return evaluate_mlp(options);
   if (name == "BertForSequenceClassification") return evaluate_classifier(options);
+  if (name == "CharacterTransformer") return evaluate_characters(options);
   require<FileError>(name == "BertForMaskedLM", "eval", Where(), options.model, "/config.json: a ", name,
-                     " is not evaluated here; an mlp, a BertForMaskedLM and a BertForSequenceClassification are");
+                     " is not evaluated here; an mlp, a BertForMaskedLM, a BertForSequenceClassification and a "
+                     "CharacterTransformer are");
   return evaluate_bert(options);
 }
 
@@ -84,8 +97,10 @@ train::MetricFields evaluate(const Options& options) {
 
 void add_eval(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand(
-      "eval", "loss and accuracy of a trained model: of a BERT on text files or labelled texts, of an MLP on rows");
+  CLI::App* command = app.add_subcommand("eval",
+                                         "loss and accuracy of a trained model: of a BERT on text files or labelled "
+                                         "texts, of a character model on a text, "
+                                         "of an MLP on rows");
   command->add_option("--data", options->data, "text: a file or a folder; classes: as for cinta train classify or mlp")
       ->required();
   command->add_option("--labels", options->labels, "IDX file of the classes, where --data is one of images");

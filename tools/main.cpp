@@ -52,8 +52,9 @@ void set_work(const CLI::App& command, std::function<void()> work) { works()[&co
 int run(int argc, char** argv) {
   CLI::App app{"Cinta trains small deep-learning models."};
   app.require_subcommand(1);
-  for (auto add :
-       {add_train, add_eval, add_fill, add_predict, add_tokenize, add_inspect, add_convert, add_trace, add_config})
+  app.set_version_flag("--version", "cinta " CINTA_VERSION);
+  for (auto add : {add_train, add_eval, add_fill, add_predict, add_tokenize, add_inspect, add_convert, add_trace,
+                   add_plan, add_config})
     add(app);
   Arguments given(argv + 1, argv + argc);
   const std::optional<ConfigRequest> request = take_config_request(app, given);

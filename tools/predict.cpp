@@ -7,9 +7,11 @@
 
 #include "cinta/autograd/mode.h"
 #include "cinta/data/file.h"
+#include "cinta/data/idx.h"
 #include "cinta/data/safetensors.h"
 #include "cinta/data/wordpiece_files.h"
 #include "cinta/models/model_file.h"
+#include "cinta/ops/shape.h"
 #include "cinta/ops/softmax.h"
 #include "cinta/train/classifier.h"
 #include "tools/bert_outputs.h"
@@ -41,12 +43,30 @@ std::vector<std::string> lines_of(const std::string& path) {
   return lines;
 }
 
+/// Rows of `features` numbers: an IDX file of images, which no CSV is mistaken for, or a CSV.
+data::Examples read_rows(const std::string& path, int64_t features) {
+  const std::string bytes = data::read_file(path);
+  if (!bytes.starts_with('\0')) {
+    const data::Table table = data::read_csv(path, {.columns = features});
+    return {table.rows, table.columns, 0, table.values, {}};
+  }
+  data::IdxArray images = data::parse_idx(bytes, path);
+  const int64_t count = images.sizes.front();
+  require<FileError>(static_cast<int64_t>(images.values.size()) == count * features, "predict", Where(), path,
+                     ": images have ", features, " pixels, found ", count, " images with ", images.values.size());
+  return {count, features, 0, std::move(images.values), {}};
+}
+
 Outputs run_mlp(const Options& options) {
   const train::Classifier classifier = train::load_classifier(options.model);
-  const data::Table table = data::read_csv(options.data, {.columns = classifier.sizes.front()});
-  data::Examples rows{table.rows, table.columns, 0, table.values, {}};
+  data::Examples rows = read_rows(options.data, classifier.sizes.front());
+  require<FileError>(rows.count > 0, "predict", Where(), options.data, ": has no rows");
   classifier.standardizer.apply(rows);
-  return {{"logits", (*classifier.mlp)(from_values(rows.inputs, {rows.count, rows.features}))}};
+  const Tensor inputs = from_values(rows.inputs, {rows.count, rows.features});
+  std::vector<Tensor> parts;
+  for (int64_t begin = 0; begin < rows.count; begin += options.batch_size)
+    parts.push_back((*classifier.mlp)(slice(inputs, 0, begin, std::min(begin + options.batch_size, rows.count))));
+  return {{"logits", concat(parts, 0)}};
 }
 
 /// The most likely class of each row, and how likely. `names` may be empty: classes are numbers then.
@@ -71,6 +91,8 @@ void predict(const Options& options) {
   const int inputs = !options.input_ids.empty() + !options.data.empty() + !options.texts.empty();
   require(inputs == 1, "predict", Where(), "one of --text, --data and --input_ids, given ", inputs);
   require(!mlp || !options.data.empty(), "predict", Where(), "an MLP reads rows of numbers: --data FILE.csv");
+  require(models::model_name(options.model).starts_with("BertFor") || mlp, "predict", Where(), options.model,
+          " holds neither an MLP nor a BERT with a head");
   Outputs outputs;
   if (mlp) {
     outputs = run_mlp(options);
@@ -101,7 +123,8 @@ void add_predict(CLI::App& app) {
   CLI::App* command = app.add_subcommand("predict", "what a trained model computes: classes, or logits as a file");
   command->add_option("--model", options->model, "directory with model.safetensors and config.json")->required();
   command->add_option("--text", options->texts, "texts, for a BERT");
-  command->add_option("--data", options->data, "a file of texts, one a line; for an MLP a CSV of its features");
+  command->add_option("--data", options->data,
+                      "a file of texts, one a line; for an MLP a CSV of its features, or an IDX file of images");
   command->add_option("--input_ids", options->input_ids,
                       "safetensors file with input_ids, and perhaps attention_mask and token_type_ids");
   command->add_option("--output_logits", options->output_logits, "safetensors file for the logits");

@@ -12,6 +12,7 @@
 #include "cinta/autograd/tape.h"
 #include "cinta/core/context.h"
 #include "cinta/optim/accumulation.h"
+#include "cinta/train/bad_loss.h"
 #include "cinta/train/callbacks.h"
 #include "cinta/train/checkpoint_directory.h"
 #include "cinta/train/checkpoint_names.h"
@@ -97,6 +98,15 @@ class Run {
     if (std::exchange(control_.save, false) && !stopped()) save();
   }
 
+  /// The forward of micro-batch `number` of the run.
+  Forward forward(const data::Batch& batch, int64_t number) {
+    if (Random* random = task_.random()) {
+      random->set_step(number / options_.accumulation_steps);
+      random->set_first_sample(number % options_.accumulation_steps * task_.samples_per_batch());
+    }
+    return task_.forward(batch);
+  }
+
   /// One update of the weights; returns the gradient norm.
   Tensor step() {
     const int64_t micro_batches = options_.accumulation_steps;
@@ -111,14 +121,12 @@ class Run {
     const Device device = optimizer_.units().front().groups().front().weights.device();
     const Tensor seed = optim::accumulation_seed(items, Dtype::f32, device);
     optimizer_.zero_gradients();
-    if (Random* random = task_.random()) random->set_step(state_.step);
     for (int64_t i = 0; i < micro_batches; ++i) {
-      if (Random* random = task_.random()) random->set_first_sample(i * task_.samples_per_batch());
-      const Forward forward = task_.forward(window[static_cast<size_t>(i)]);
-      autograd::backward(forward.loss_sum, {.seeds = {seed}});
+      const Forward done = forward(window[static_cast<size_t>(i)], state_.step * micro_batches + i);
+      autograd::backward(done.loss_sum, {.seeds = {seed}});
       call([](auto& one, const Moment& now) { one.on_substep_end(now); });
-      losses_.push_back(detach(forward.loss_sum));
-      correct_.push_back(forward.correct);
+      losses_.push_back(detach(done.loss_sum));
+      correct_.push_back(done.correct);
     }
     call([](auto& one, const Moment& now) { one.on_pre_optimizer_step(now); });
     return optimizer_.step(
@@ -128,12 +136,19 @@ class Run {
 
   /// Adds up what the micro-batches left; the first place where a loss that is no number is seen.
   void read_sums() {
-    for (const Tensor& loss : losses_) state_.loss_sum += item(loss);
+    int64_t number = state_.step * options_.accumulation_steps - static_cast<int64_t>(losses_.size());
+    for (const Tensor& loss : losses_) {
+      const double sum = item(loss);
+      if (!std::isfinite(sum))
+        report_bad_loss(
+            sum, number / options_.accumulation_steps + 1, [&] { return forward(source_->batch(number), number); },
+            where_);
+      state_.loss_sum += sum;
+      ++number;
+    }
     for (const Tensor& count : correct_) state_.correct_sum += item(count);
     losses_.clear();
     correct_.clear();
-    require(std::isfinite(state_.loss_sum), "train", where_, "the loss is ", state_.loss_sum, " at step ", state_.step,
-            "; --detect_anomaly finds the op that made it");
   }
 
   void log() {

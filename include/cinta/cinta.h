@@ -55,6 +55,7 @@
 #include "cinta/train/loop.h"
 #include "cinta/train/masked_task.h"
 #include "cinta/train/reports.h"
+#include "cinta/train/step_cost.h"
 #include "cinta/train/tape_graph.h"
 #include "cinta/train/tensorboard.h"
 #include "cinta/train/text_classify_task.h"

@@ -1,0 +1,90 @@
+// Each kind of model through the commands: trained, evaluated, asked, planned.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "command_helpers.h"
+
+using namespace cinta::testing;
+
+TEST_CASE("a perceptron learns any table or IDX files, and eval reads it back", "[command_models]") {
+  const Scratch scratch;
+  const std::string path = scratch / "points.csv", model = scratch / "model";
+  std::string text = "x,y,side\n";  // one line tells the two sides apart, far from zero mean and unit scale
+  for (int i = 0; i < 400; ++i) {
+    const int x = i * 37 % 101, y = i * 53 % 89;
+    text += std::to_string(x) + "," + std::to_string(1000 * y) + "," + (x > y ? "1" : "0") + "\n";
+  }
+  write_bytes(path, text);
+  const Finished trained = run_cinta(mlp(path, model, "600"));
+  REQUIRE(trained.code == 0);
+  const Finished evaluated = run_cinta({"eval", "--data", path, "--model", model});
+  REQUIRE(evaluated.code == 0);
+  const size_t at = evaluated.out.find("eval_accuracy ");
+  REQUIRE(at != std::string::npos);
+  CHECK(std::stod(evaluated.out.substr(at + 14)) > 0.95);
+  write_bytes(path, replaced(text, "37,53000", "37,52000"));
+  check_refused(mlp(path, model, "700") + Arguments{"--resume"}, {"data_crc32", "begun with"});
+  write_bytes(path, "1,0\n2,1\n");
+  check_refused({"eval", "--data", path, "--model", model}, {path, "1 features", "takes 2"});
+  write_bytes(model + "/config.json", replaced(read_bytes(model + "/config.json"), "\"input_mean\"", "\"mean\""));
+  check_refused({"eval", "--data", path, "--model", model}, {"config.json", "input_mean"});
+
+  std::string images("\0\0\x08\3\0\0\0\x14\0\0\0\2\0\0\0\2", 16), labels("\0\0\x08\1\0\0\0\x14", 8);
+  for (int i = 0; i < 20; ++i) images += std::string(4, static_cast<char>(i)), labels += static_cast<char>(i % 2);
+  write_bytes(scratch / "images", images);
+  write_bytes(scratch / "labels", labels);
+  CHECK(run_cinta(mlp(scratch / "images", scratch / "idx") + Arguments{"--labels", scratch / "labels"}).code == 0);
+  const Arguments predict{"predict", "--data", scratch / "images", "--model", scratch / "idx"};
+  const Finished whole = run_cinta(predict);
+  CHECK(whole.code == 0);
+  CHECK(std::count(whole.out.begin(), whole.out.end(), '\n') == 20);
+  CHECK(run_cinta(predict + Arguments{"--batch_size", "3"}).out == whole.out);
+  write_bytes(scratch / "wide", std::string("\0\0\x08\3\0\0\0\1\0\0\0\1\0\0\0\5", 16) + "pixel");
+  check_refused({"predict", "--data", scratch / "wide", "--model", scratch / "idx"},
+                {"images have 4 pixels", "1 images with 5"});
+  check_refused_early(scratch, train_mlp, scratch / "labels", {"--labels", scratch / "images"},
+                      {"labels", "dimension"});
+}
+
+TEST_CASE("a character model is evaluated on a text of its characters", "[command_models]") {
+  const Scratch scratch;
+  std::string text;
+  for (int i = 0; i < 300; ++i) text += "abcab";
+  write_bytes(scratch / "text", text);
+  REQUIRE(run_cinta({"train", "characters", "--data", scratch / "text", "--output_dir", scratch / "run", "--max_steps",
+                     "60", "--sequence_length", "16", "--hidden", "16", "--layers", "1", "--heads", "2",
+                     "--learning_rate", "0.01"})
+              .code == 0);
+  const Finished found = run_cinta({"eval", "--data", scratch / "text", "--model", scratch / "run"});
+  REQUIRE(found.code == 0);
+  REQUIRE(found.out.find("eval_loss ") == 0);
+  CHECK(std::stod(found.out.substr(10)) < 1);  // 1.05 without context
+  write_bytes(scratch / "other", text + "z");
+  check_refused({"eval", "--data", scratch / "other", "--model", scratch / "run"}, {"1500"});
+  check_refused({"predict", "--text", "abc", "--model", scratch / "run"}, {"neither an MLP nor a BERT"});
+}
+
+TEST_CASE("a step is planned as it then is", "[command_models]") {
+  auto cost = [](Arguments model, const char* device) {
+    const Finished finished = run_cinta(Arguments{"plan", "--json", "--device", device} + model);
+    INFO(finished.error);
+    REQUIRE(finished.code == 0);
+    return nlohmann::json::parse(finished.out);
+  };
+  const Arguments tiny{"tiny", "--batch_size", "4", "--sequence_length", "32", "--vocab_size", "1000"};
+  for (const Arguments& model :
+       {tiny, tiny + Arguments{"--gradient_checkpointing", "every:1"}, Arguments{"30,40,5", "--optim", "sgd"}}) {
+    const nlohmann::json planned = cost(model, "meta"), measured = cost(model, "cpu");
+    CHECK(planned["layers"] == measured["layers"]);
+    const double wanted = measured["peak_bytes"], workspace = measured["peak_bytes_by_category"]["workspace"];
+    CHECK(std::abs(planned["peak_bytes"].get<double>() - (wanted - workspace)) < 0.002 * wanted);
+  }
+  const nlohmann::json layers = cost({"30,40,5", "--batch_size", "8"}, "meta")["layers"];
+  CHECK(layers[0]["parameters"] == 30 * 40 + 40);
+  CHECK(layers[0]["forward_flops"] == 2 * 8 * 30 * 40);
+  CHECK(layers[0]["backward_flops"] == 2 * 8 * 30 * 40);  // nobody wants the gradient of the rows
+  CHECK(layers[1]["backward_flops"] == 2 * 2 * 8 * 40 * 5);
+  check_refused({"plan", "huge"}, {"tiny, mini, small, base, large"});
+  check_refused({"plan", "30,,5"}, {"30 and 0"});
+}

@@ -1,0 +1,165 @@
+// `cinta plan`: what a training step of a model and batch would cost, planned on the meta device.
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cinta/autograd/checkpoint.h"
+#include "cinta/core/context.h"
+#include "cinta/models/bert/bert.h"
+#include "cinta/models/mlp.h"
+#include "cinta/models/model_file.h"
+#include "cinta/ops/loss.h"
+#include "cinta/ops/shape.h"
+#include "cinta/optim/adamw.h"
+#include "cinta/optim/sgd.h"
+#include "cinta/train/classifier.h"
+#include "cinta/train/step_cost.h"
+#include "tools/commands.h"
+#include "tools/train_options.h"
+
+namespace cinta::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::string model, device = "meta", optimizer = "adamw", checkpointing = "none";
+  int64_t batch = 32, length = 128, masked = 0, vocabulary = 30522;
+  bool json = false;
+};
+
+train::StepCost cost_of(const Options& options, models::Module& model, const std::function<Tensor()>& loss) {
+  if (options.optimizer == "sgd") {
+    optim::Sgd optimizer(model.parameters());
+    return train::step_cost(model, loss, optimizer);
+  }
+  optim::AdamW optimizer(model.parameters());
+  return train::step_cost(model, loss, optimizer);
+}
+
+train::StepCost mlp_cost(const Options& options, const std::vector<int64_t>& sizes, Device device) {
+  models::Mlp mlp(sizes, 0, Activation::relu, device);
+  const Tensor x = zeros({options.batch, sizes.front()}, Dtype::f32, device),
+               labels = zeros({options.batch}, Dtype::i64, device);
+  return cost_of(options, mlp, [&] { return cross_entropy(mlp(x), labels); });
+}
+
+train::StepCost bert_cost(const Options& options, const models::BertConfig& config, const std::string& name,
+                          Device device) {
+  const auto policy = autograd::parse_checkpoint_policy(options.checkpointing);
+  const models::TokenBatch tokens{.ids = zeros({options.batch, options.length}, Dtype::i64, device)};
+  if (name == "BertForSequenceClassification") {
+    models::BertForSequenceClassification bert(config, 0, device);
+    bert.set_checkpoint_policy(policy);
+    const Tensor labels = zeros({options.batch}, Dtype::i64, device);
+    return cost_of(options, bert, [&] { return cross_entropy(bert(tokens), labels); });
+  }
+  require(name == "BertForMaskedLM", "plan", Where(),
+          "plans an MLP, a BertForMaskedLM or a BertForSequenceClassification, given a ", name);
+  models::BertForMaskedLM bert(config, 0, device);
+  bert.set_checkpoint_policy(policy);
+  const int64_t each = options.masked ? options.masked : std::llround(0.15 * static_cast<double>(options.length));
+  const Tensor rows = zeros({options.batch * each}, Dtype::i64, device),
+               labels = zeros({options.batch * each}, Dtype::i64, device);
+  return cost_of(options, bert, [&] { return cross_entropy(bert(tokens, rows), labels); });
+}
+
+/// "784,512,10": an MLP's widths; empty for anything else.
+std::vector<int64_t> sizes_of(const std::string& text) {
+  if (text.find_first_not_of("0123456789,") != text.npos) return {};
+  std::vector<int64_t> sizes;
+  for (const std::string& one : CLI::detail::split(text, ',')) sizes.push_back(one.empty() ? 0 : std::stoll(one));
+  return sizes;
+}
+
+train::StepCost plan(const Options& options) {
+  const Device device = parse_device(options.device);
+  if (const std::vector<int64_t> sizes = sizes_of(options.model); !sizes.empty())
+    return mlp_cost(options, sizes, device);
+  if (!std::filesystem::is_directory(options.model)) {
+    models::BertConfig config = models::BertConfig::named(options.model);
+    config.vocab_size = options.vocabulary;
+    return bert_cost(options, config, "BertForMaskedLM", device);
+  }
+  const std::string name = models::model_name(options.model);
+  if (name == "mlp") return mlp_cost(options, train::load_classifier(options.model).sizes, device);
+  return bert_cost(options, models::read_config(options.model), name, device);
+}
+
+double mebibytes(int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+
+Json json_of(const train::StepCost& cost) {
+  Json layers = Json::array(), peak = Json::object();
+  for (const train::LayerCost& layer : cost.layers)
+    layers.push_back({{"name", layer.name.empty() ? "rest" : layer.name},
+                      {"parameters", layer.parameters},
+                      {"kept_bytes", layer.kept_bytes},
+                      {"forward_flops", layer.forward_flops},
+                      {"backward_flops", layer.backward_flops}});
+  for (int i = 0; i < category_count; ++i)
+    peak[std::string(cinta::name_of(static_cast<Category>(i)))] = cost.memory.peak[static_cast<size_t>(i)];
+  return {{"layers", layers}, {"peak_bytes_by_category", peak}, {"peak_bytes", cost.memory.peak_total}};
+}
+
+void print(const train::StepCost& cost) {
+  train::LayerCost sum{.name = "all"};
+  std::printf("%-28s %12s %12s %12s %12s\n", "layer", "parameters", "kept MiB", "forward GF", "backward GF");
+  const auto line = [](const train::LayerCost& layer) {
+    std::printf("%-28s %12lld %12.2f %12.3f %12.3f\n", layer.name.empty() ? "rest" : layer.name.c_str(),
+                static_cast<long long>(layer.parameters), mebibytes(layer.kept_bytes), 1e-9 * layer.forward_flops,
+                1e-9 * layer.backward_flops);
+  };
+  for (const train::LayerCost& layer : cost.layers) {
+    line(layer);
+    sum.parameters += layer.parameters;
+    sum.kept_bytes += layer.kept_bytes;
+    sum.forward_flops += layer.forward_flops;
+    sum.backward_flops += layer.backward_flops;
+  }
+  line(sum);
+  std::printf("\npeak memory of the step %.2f MiB; at the peak of each:", mebibytes(cost.memory.peak_total));
+  for (int i = 0; i < category_count; ++i)
+    std::printf("%s %s %.2f", i ? "," : "", std::string(cinta::name_of(static_cast<Category>(i))).c_str(),
+                mebibytes(cost.memory.peak[static_cast<size_t>(i)]));
+  if (cost.memory.peak[static_cast<size_t>(Category::workspace)] == 0)
+    std::printf(
+        "\nWhat a backend's kernels work in comes on top, on the CPU up to some 5 MiB: --device cpu measures it.");
+  std::printf("\nGF: thousand millions of multiplications and additions in matrix products and attention\n");
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("plan", "what a training step would cost: bytes and products by layer");
+  command
+      ->add_option("model", options->model,
+                   "tiny, mini, small, base or large; a directory of a model; or an MLP's widths, as 784,512,10")
+      ->required();
+  command->add_option("--per_device_train_batch_size,--batch_size", options->batch)
+      ->capture_default_str()
+      ->check(at_least(1));
+  command->add_option("--sequence_length", options->length)->capture_default_str()->check(at_least(1));
+  command->add_option("--masked", options->masked, "tokens of a sequence to guess; 0: 15 % of it")
+      ->capture_default_str()
+      ->check(at_least(0));
+  command->add_option("--vocab_size", options->vocabulary, "of a BERT by name")->capture_default_str();
+  command->add_option("--gradient_checkpointing", options->checkpointing, "none, sqrt, every:N, selective:op,op")
+      ->capture_default_str();
+  command->add_option("--optim", options->optimizer)->capture_default_str()->check(CLI::IsMember({"adamw", "sgd"}));
+  command->add_option("--device", options->device, "meta plans; another device runs the step and measures it")
+      ->capture_default_str();
+  command->add_flag("--json", options->json, "one object");
+  set_work(*command, [options] {
+    const train::StepCost cost = plan(*options);
+    if (options->json)
+      std::printf("%s\n", json_of(cost).dump(2).c_str());
+    else
+      print(cost);
+  });
+}
+
+}  // namespace cinta::tools

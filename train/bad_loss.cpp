@@ -1,0 +1,23 @@
+// The hunt comes after the fact, so that training pays nothing for it.
+#include "cinta/train/bad_loss.h"
+
+#include "cinta/autograd/anomaly.h"
+#include "cinta/autograd/tape.h"
+
+namespace cinta::train {
+
+void report_bad_loss(double loss, int64_t step, const std::function<Forward()>& forward, Where where) {
+  const std::string what = join("the loss of step ", step, " is ", loss, ": ");
+  try {
+    const autograd::AnomalyScope hunt;
+    autograd::backward(forward().loss_sum);
+  } catch (const Error& found) {
+    throw ValueError(located("train", what + found.what(), where));
+  }
+  throw ValueError(located("train",
+                           what + "with the weights of now every result of its batch is a number; --detect_anomaly " +
+                               "looks from the start",
+                           where));
+}
+
+}  // namespace cinta::train
