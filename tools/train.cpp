@@ -23,6 +23,8 @@ struct MlpOptions : TrainOptions {
 void train_mlp(const MlpOptions& options) {
   require(options.gradient_checkpointing == "none", "train", Where(), "an MLP has no layers to checkpoint, given ",
           "--gradient_checkpointing ", options.gradient_checkpointing);
+  require(options.seeds == 1 || options.trial_result.empty(), "train", Where(), "--result is that of one run, given ",
+          "--seeds ", options.seeds);
   const data::Examples examples = read_examples(options.data, options.labels);
   if (!options.run.quiet)
     std::fprintf(stderr, "%s: %lld rows of %lld features, %lld classes\n", options.data.c_str(),

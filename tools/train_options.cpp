@@ -9,6 +9,7 @@
 #include "cinta/backends/threads.h"
 #include "cinta/train/callbacks.h"
 #include "cinta/train/run_files.h"
+#include "cinta/train/trial.h"
 #include "tools/commands.h"
 
 namespace cinta::tools {
@@ -36,6 +37,10 @@ void TrainOptions::add_to(CLI::App& command) {
   optim::AdamWOptions& adam = run.optimizer;
   command.add_option("--config", config, "JSON file of options; CINTA_NAME in the environment and this line go before");
   command.add_option("--params", params, "JSON file of options that a search chose; only this line goes before");
+  CLI::Option* result =
+      command.add_option("--result", trial_result, "JSON file for a search: what came of the run, written at its end");
+  command.add_flag("--await_verdict", await_verdict, "wait after each evaluation for the search to say go_on or prune")
+      ->needs(result);
   command.add_option("--data", data, "what to train on")->required();
   command.add_option("--output_dir", run.output_dir, "directory of the run")->capture_default_str();
   max_steps = command.add_option("--max_steps", run.max_steps, "optimizer steps")->capture_default_str();
@@ -112,6 +117,9 @@ void TrainOptions::add_callbacks(train::RunOptions& out) const {
     }
     out.callbacks.push_back(std::make_shared<train::EarlyStopping>(stopping, Where()));
   }
+  if (!trial_result.empty())
+    out.callbacks.push_back(
+        std::make_shared<train::TrialReport>(train::TrialReport::Options{trial_result, metric, await_verdict}));
 }
 
 train::RunOptions TrainOptions::resolve(int64_t samples) const {
@@ -182,6 +190,10 @@ void publish(const train::RunResult& result, const std::string& directory,
     std::printf("stopped at step %lld; --resume goes on from %s\n", static_cast<long long>(result.steps),
                 result.checkpoint.c_str());
     exit_code = 128 + result.stopped_by;
+  }
+  if (result.pruned) {
+    std::printf("pruned at step %lld\n", static_cast<long long>(result.steps));
+    exit_code = train::pruned_exit_code;
   }
 }
 

@@ -15,6 +15,8 @@ CLI::Validator whole_number();
 
 struct TrainOptions {
   std::string config, params;  ///< read before the command line is (tools/settings.h)
+  std::string trial_result;    ///< file (train/trial.h)
+  bool await_verdict = false;
   std::string data;
   train::RunOptions run;
   ReportOptions reports;

@@ -40,6 +40,7 @@ struct RunResult {
   MetricFields evaluation;  ///< of the last step; empty when a signal stopped the run
   std::string checkpoint;   ///< the one written last, or the best where that was loaded; empty without output_dir
   int stopped_by = 0;       ///< the signal, or 0
+  bool pruned = false;      ///< a search gave it up (train/trial.h)
 };
 
 /// Trains until max_steps. Writes metrics.jsonl and checkpoint-N/ into output_dir. `header` describes the run in the

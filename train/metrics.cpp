@@ -47,16 +47,7 @@ std::string differences(const MetricFields& now, const MetricFields& begun) {
 }
 
 /// `{"step":1,"loss":2.5}` and a line end, as one string, so that one write puts it into the file.
-std::string line_of(const MetricFields& fields, Where where) {
-  std::string line;
-  std::set<std::string_view> names;
-  for (const auto& [name, value] : fields) {
-    require(names.insert(name).second, "metrics", where, "the field '", name, "' is given twice");
-    line += (line.empty() ? "{" : ",") + spelled(name) + ":";
-    line += std::visit([](const auto& plain) { return spelled(plain); }, value);
-  }
-  return (line.empty() ? "{" : line) + "}\n";
-}
+std::string line_of(const MetricFields& fields, Where where) { return json_of(fields, where) + "\n"; }
 
 MetricValue value_of(const Json& json, std::string_view place, Where where) {
   if (json.is_boolean()) return json.get<bool>();
@@ -107,6 +98,17 @@ double number(const MetricFields& fields, std::string_view name) {
   for (const auto& [field, value] : fields)
     if (field == name) return number_in(value).value_or(std::numeric_limits<double>::quiet_NaN());
   return std::numeric_limits<double>::quiet_NaN();
+}
+
+std::string json_of(const MetricFields& fields, Where where) {
+  std::string line;
+  std::set<std::string_view> names;
+  for (const auto& [name, value] : fields) {
+    require(names.insert(name).second, "metrics", where, "the field '", name, "' is given twice");
+    line += (line.empty() ? "{" : ",") + spelled(name) + ":";
+    line += std::visit([](const auto& plain) { return spelled(plain); }, value);
+  }
+  return (line.empty() ? "{" : line) + "}";
 }
 
 MetricsLog MetricsLog::create(const std::string& path, const MetricFields& header, Where where) {

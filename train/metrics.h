@@ -22,6 +22,9 @@ using MetricFields = std::vector<std::pair<std::string, MetricValue>>;
 /// The number called `name`; NaN when there is none.
 double number(const MetricFields& fields, std::string_view name);
 
+/// One JSON object in one line, in the order of `fields`. Throws ValueError where a field is given twice.
+std::string json_of(const MetricFields& fields, Where where = Where::current());
+
 /// Appends to metrics.jsonl.
 class MetricsLog {
  public:

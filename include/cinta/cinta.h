@@ -60,3 +60,4 @@
 #include "cinta/train/tensorboard.h"
 #include "cinta/train/text_classify_task.h"
 #include "cinta/train/trace.h"
+#include "cinta/train/trial.h"
