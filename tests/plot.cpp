@@ -77,6 +77,38 @@ TEST_CASE("plot: curves lie where their numbers say", "[plot]") {
   CHECK(balanced(svg));
 }
 
+TEST_CASE("plot: dots on a logarithmic axis, and on one of names", "[plot]") {
+  CHECK(plot_log_axis(-5, -1).labels == Labels{"1e-05", "0.0001", "0.001", "0.01", "0.1"});
+  CHECK(plot_log_axis(0, 1).labels == Labels{"1", "2", "5", "10"});
+  CHECK(plot_log_axis(-20, 20).labels.size() <= 8);
+  for (double low : {-3.7, 0.0, 2.1})
+    for (double span : {0.0, 0.01, 0.2, 1.0, 6.0, 30.0}) {
+      const auto axis = plot_log_axis(low, low + span);
+      INFO(low << " + " << span);
+      CHECK(axis.low <= low);
+      CHECK(axis.high >= low + span);
+      CHECK(axis.low < axis.high);
+      CHECK(axis.ticks.size() >= 2);
+      for (double tick : axis.ticks) CHECK((tick >= axis.low - 1e-6 && tick <= axis.high + 1e-6));
+    }
+  const PlotSeries scattered{.name = "a", .x = {1e-4, 1e-3, 1e-2, 0}, .y = {0, 1, 2, 3}, .dots = true};
+  const auto logarithmic = svg_of({.title = "t", .x_label = "x", .y_label = "y", .series = {scattered}, .log_x = true});
+  auto all = curves(logarithmic);
+  REQUIRE(all.size() == 2);  // the legend's, and the points
+  const auto found = points(all[1]);
+  REQUIRE(found.size() == 3);  // 0 has no logarithm
+  CHECK(found[1].x == Approx((found[0].x + found[2].x) / 2).margin(0.1));
+  CHECK(all[1].find('L') == all[1].npos);
+  CHECK(balanced(logarithmic));
+  const PlotSeries chosen{.name = "a", .x = {1, 0}, .y = {1, 2}, .dots = true};
+  const auto named =
+      svg_of({.title = "t", .x_label = "x", .y_label = "y", .series = {chosen}, .x_names = {"one", "<two>", "three"}});
+  all = curves(named);
+  REQUIRE(all.size() == 2);
+  CHECK(points(all[1])[0].x > points(all[1])[1].x);
+  CHECK(named.find(">&lt;two&gt;</text>") != named.npos);
+}
+
 TEST_CASE("plot: a long curve keeps its peaks and stays small", "[plot]") {
   PlotSeries series{"loss", {}, {}};
   for (int step = 0; step < 100000; ++step) {

@@ -19,7 +19,7 @@ constexpr std::string_view style = R"(<style>
 text{font:12px system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;fill:#424a53}
 .title{font-weight:600;fill:#1f2328}
 .paper{fill:#ffffff}.grid{stroke:#d8dee4;stroke-width:1}.axis{stroke:#8c959f;stroke-width:1}
-.curve{fill:none;stroke-width:1.8;stroke-linejoin:round;stroke-linecap:round}
+.curve{fill:none;stroke-width:1.8;stroke-linejoin:round;stroke-linecap:round}.dots{stroke-width:6;opacity:.75}
 .reference{stroke:#6e7781;stroke-width:1.3;stroke-dasharray:5 4}
 .halo{paint-order:stroke;stroke:#ffffff;stroke-width:4;stroke-linejoin:round}
 .c0{stroke:#0969da}.c1{stroke:#d1540a}.c2{stroke:#1a7f37}.c3{stroke:#8250df}.c4{stroke:#bf3989}.c5{stroke:#57606a}
@@ -101,10 +101,21 @@ struct Frame {
   double down(double value) const { return bottom - (value - y.low) / (y.high - y.low) * (bottom - top); }
 };
 
-std::string class_of(size_t index) { return "curve c" + std::to_string(index % colors); }
+std::string class_of(const Plot& plot, size_t index) {
+  return (plot.series[index].dots ? "curve dots c" : "curve c") + std::to_string(index % colors);
+}
 /// Series past the last color are dashed.
 std::string dash_of(size_t index) {
   return index < colors ? "" : " stroke-dasharray=\"" + std::to_string(2 + 3 * (index / colors)) + " 4\"";
+}
+
+/// The path of points that stand alone.
+std::string dots(const PlotSeries& series, const Frame& frame) {
+  std::string path;
+  for (size_t i = 0; i < series.x.size(); ++i)
+    if (drawable(series.x[i]) && drawable(series.y[i]))
+      path += "M" + number(frame.across(series.x[i])) + " " + number(frame.down(series.y[i])) + "h0";
+  return path;
 }
 
 /// The path of a curve. A long one is thinned to the least and greatest point of each half unit across.
@@ -152,8 +163,9 @@ std::string legend(const Plot& plot, double& y) {
       x = left_of_labels + 6;
       y += line_height;
     }
-    out +=
-        "<path class=\"" + class_of(i) + "\"" + dash_of(i) + " d=\"M" + number(x) + " " + number(y - 4) + "h18\"/>\n";
+    const bool dots = plot.series[i].dots;
+    out += "<path class=\"" + class_of(plot, i) + "\"" + dash_of(i) + " d=\"M" + number(dots ? x + 9 : x) + " " +
+           number(y - 4) + (dots ? "h0" : "h18") + "\"/>\n";
     out += text_at(x + 24, y, "", "", plot.series[i].name);
     x += length + 10;
   }
@@ -197,7 +209,11 @@ std::string references(const Plot& plot, const Frame& frame) {
 
 }  // namespace
 
-std::string svg_of(const Plot& plot, Where where) {
+std::string svg_of(const Plot& given, Where where) {
+  Plot plot = given;
+  if (plot.log_x)
+    for (PlotSeries& series : plot.series)
+      for (double& value : series.x) value = value > 0 ? std::log10(value) : NAN;
   Range x, y;
   for (const auto& series : plot.series) {
     require(series.x.size() == series.y.size(), "plot", where, "series '", series.name, "' has ", series.x.size(),
@@ -219,7 +235,10 @@ std::string svg_of(const Plot& plot, Where where) {
   row += line_height + 3;
   head += legend(plot, row);
   head += text_at(left_of_labels + 6, row, "", "", plot.y_label);
-  Frame frame{plot_axis(x.low, x.high, 5, false), plot_axis(y.low, y.high, 5, true), 0, row + 12};
+  const PlotAxis across = !plot.x_names.empty() ? plot_named_axis(plot.x_names)
+                          : plot.log_x          ? plot_log_axis(x.low, x.high)
+                                                : plot_axis(x.low, x.high, 5, false);
+  Frame frame{across, plot_axis(y.low, y.high, 5, true), 0, row + 12};
   size_t longest = 0;
   for (const auto& label : frame.y.labels) longest = std::max(longest, label.size());
   frame.left = left_of_labels + 10 + letter * double(longest);
@@ -231,8 +250,9 @@ std::string svg_of(const Plot& plot, Where where) {
   out += style;
   out += "<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n" + head + axes(plot, frame);
   for (size_t i = 0; i < plot.series.size(); ++i)
-    if (const auto path = curve(plot.series[i], frame); !path.empty())
-      out += "<path class=\"" + class_of(i) + "\"" + dash_of(i) + " d=\"" + path + "\"/>\n";
+    if (const auto path = plot.series[i].dots ? dots(plot.series[i], frame) : curve(plot.series[i], frame);
+        !path.empty())
+      out += "<path class=\"" + class_of(plot, i) + "\"" + dash_of(i) + " d=\"" + path + "\"/>\n";
   out += references(plot, frame);
   if (empty) out += text_at((frame.left + right) / 2, (frame.top + bottom) / 2, "middle", "", "no finite values");
   return out + "</svg>\n";

@@ -12,6 +12,7 @@ struct PlotSeries {
   std::string name;
   std::vector<double> x;
   std::vector<double> y;
+  bool dots = false;  ///< each point alone, no line between them
 };
 
 /// A dashed horizontal line, such as a baseline.
@@ -26,6 +27,8 @@ struct Plot {
   std::string y_label;
   std::vector<PlotSeries> series;
   std::vector<PlotReference> references = {};
+  bool log_x = false;                     ///< a point whose x is not positive is left out
+  std::vector<std::string> x_names = {};  ///< what x = 0, 1, .. stand for, where they are no numbers
 };
 
 /// The SVG text. Of a curve with more points than the chart has columns, the least and greatest of each column are
@@ -44,5 +47,9 @@ struct PlotAxis {
 /// An axis that holds [low, high] with about `count` ticks at multiples of 1, 2 or 5 times a power of ten. With
 /// `round_ends` it begins and ends at ticks.
 PlotAxis plot_axis(double low, double high, int count, bool round_ends);
+/// The same on a logarithmic scale: all but the labels are powers of ten, by their exponents.
+PlotAxis plot_log_axis(double low, double high);
+/// An axis with room for each of these names at 0, 1, ..
+PlotAxis plot_named_axis(const std::vector<std::string>& names);
 
 }  // namespace cinta::train

@@ -57,4 +57,40 @@ PlotAxis plot_axis(double low, double high, int count, bool round_ends) {
   return axis;
 }
 
+PlotAxis plot_log_axis(double low, double high) {
+  // Within some decades the multiples by 2 and 5 are marked too; across many, not every power.
+  constexpr double least = 0.05, few = 2.5, many = 7;
+  if (high - low < least) {
+    low -= least / 2;
+    high += least / 2;
+  }
+  PlotAxis axis{low, high, {}, {}};
+  const auto mark = [&](double exponent, double factor) {
+    const double at = exponent + std::log10(factor);
+    if (at < low - 1e-9 || at > high + 1e-9) return;
+    char text[32];
+    std::snprintf(text, sizeof text, "%.4g", factor * std::pow(10.0, exponent));
+    axis.ticks.push_back(at);
+    axis.labels.push_back(text);
+  };
+  const double stride = high - low > many ? std::ceil((high - low) / many) : 1;
+  for (double exponent = std::floor(low); exponent <= high; exponent += stride) {
+    mark(exponent, 1);
+    for (double factor : {2.0, 5.0})
+      if (high - low < few) mark(exponent, factor);
+  }
+  if (axis.ticks.size() >= 2) return axis;
+  axis.ticks.clear();  // no round number lies there: the ends are named
+  axis.labels.clear();
+  for (double end : {low, high}) mark(end, 1);
+  return axis;
+}
+
+PlotAxis plot_named_axis(const std::vector<std::string>& names) {
+  constexpr double margin = 0.5;
+  PlotAxis axis{-margin, static_cast<double>(names.size()) - margin, {}, names};
+  for (size_t i = 0; i < names.size(); ++i) axis.ticks.push_back(static_cast<double>(i));
+  return axis;
+}
+
 }  // namespace cinta::train
