@@ -12,6 +12,10 @@ install(FILES ${PROJECT_BINARY_DIR}/cinta-config.cmake ${PROJECT_BINARY_DIR}/cin
 configure_file(cmake/cinta.pc.in ${PROJECT_BINARY_DIR}/cinta.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/cinta.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
+# What the command runs lies beside it, in the build tree as where it is installed.
+configure_file(tools/tune_optuna.py ${PROJECT_BINARY_DIR}/share/cinta/tune_optuna.py COPYONLY)
+install(FILES tools/tune_optuna.py DESTINATION ${CMAKE_INSTALL_DATADIR}/cinta)
+
 # Headers of the floors; of backends/ only the contract, because nobody includes a backend.
 set(header_folder ${CMAKE_INSTALL_INCLUDEDIR}/cinta)
 foreach(folder IN ITEMS core autograd backends/kernels ops optim distributed models data train)

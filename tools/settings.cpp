@@ -166,7 +166,9 @@ CLI::App* command_of(CLI::App& app, const Arguments& arguments) {
   return command;
 }
 
-Settings settle(CLI::App& app, const Arguments& given) {
+Settings settle(CLI::App& app, const Arguments& all) {
+  const auto end = std::ranges::find(all, "--");  // what stands behind it is another command's
+  const Arguments given(all.begin(), end);
   CLI::App* command = nullptr;
   const auto depth = static_cast<std::ptrdiff_t>(depth_of(app, given, command));
   Layers layers(*command, given);
@@ -181,6 +183,7 @@ Settings settle(CLI::App& app, const Arguments& given) {
     else
       out.arguments.push_back(*word);
   }
+  out.arguments.insert(out.arguments.end(), end, all.end());
   return out;
 }
 
