@@ -272,6 +272,7 @@ TEST_CASE("without Python or Optuna the search says what to install", "[command_
   fs::permissions(scratch / "bare", fs::perms::owner_all);
   if (std::system((scratch / "bare -c pass 2> /dev/null").c_str()) == 0)
     check_refused(tune(scratch, scratch / "search", {"--python", scratch / "bare"}), "No module named 'optuna'");
+  CHECK(run_cinta(tune(scratch, scratch / "search", {"--sampler", "random", "--trials", "1"})).code == 0);
 }
 
 TEST_CASE("Optuna chooses, and gives up what falls behind", "[command_tune]") {

@@ -13,8 +13,8 @@ struct TrialCommand {
   std::string objective;  ///< eval_accuracy
 };
 
-/// Whether to give the trial up: called with each evaluation's number, counted from 1, and the objective's value. Empty:
-/// all trials are trained to their end.
+/// Whether to give the trial up: called with each evaluation's number, counted from 1, and the objective's value.
+/// Empty: all trials are trained to their end.
 using Verdict = std::function<bool(int64_t, double)>;
 
 /// Trains with `params` in trial-NNNN of the search's directory, or goes on with what stands there. Returns nothing
