@@ -22,13 +22,13 @@ constexpr const char* space = R"({
   "warmup_steps": {"name": "IntDistribution", "attributes": {"low": 0, "high": 3}},
   "hidden": {"name": "CategoricalDistribution", "attributes": {"choices": ["4", "6,4"]}}})";
 
-Arguments mlp(const std::string& steps, const Arguments& more = {}) {
+Arguments digits_mlp(const std::string& steps, const Arguments& more = {}) {
   return Arguments{"train", "mlp", "--data", "generated", "--threads", "1", "--max_steps", steps, "--quiet"} + more;
 }
 
 /// A search in `directory` for the file scratch/space.json.
 Arguments tune(const Scratch& scratch, const std::string& directory, const Arguments& options,
-               const Arguments& training = mlp("8")) {
+               const Arguments& training = digits_mlp("8")) {
   return Arguments{"tune",    "--space", scratch / "space.json", "--output_dir",
                    directory, "--json",  "--objective",          "eval_accuracy"} +
          options + Arguments{"--"} + training;
@@ -77,9 +77,9 @@ std::string python_with_optuna() {
 TEST_CASE("a training writes its result, and gives up with exit code 3 when asked to", "[command_tune]") {
   const Scratch scratch;
   const auto train = [&](const std::string& name, const std::string& steps, const Arguments& more = {}) {
-    return mlp(steps, Arguments{"--hidden", "4", "--logging_steps", "1", "--result", scratch / (name + ".json"),
-                                "--output_dir", scratch / name} +
-                          more);
+    return digits_mlp(steps, Arguments{"--hidden", "4", "--logging_steps", "1", "--result", scratch / (name + ".json"),
+                                       "--output_dir", scratch / name} +
+                                 more);
   };
   REQUIRE(run_cinta(train("whole", "6", {"--metric_for_best_model", "accuracy"})).code == 0);
   const json whole = read_json(scratch / "whole.json");
@@ -114,7 +114,7 @@ TEST_CASE("a training writes its result, and gives up with exit code 3 when aske
   CHECK(read_json(scratch / "stopped.json")["state"] == "stopped");
   CHECK(read_json(scratch / "stopped.json")["objective"].is_null());
 
-  check_refused(mlp("6", {"--result", scratch / "none/r.json", "--output_dir", scratch / "run"}),
+  check_refused(digits_mlp("6", {"--result", scratch / "none/r.json", "--output_dir", scratch / "run"}),
                 "there is no directory");
   check_refused(train("many", "6", {"--seeds", "2"}), "--result is that of one run");
   check_refused(train("metric", "6", {"--metric_for_best_model", "f1"}), "no 'eval_f1' to watch");
@@ -173,7 +173,9 @@ TEST_CASE("a grid has every combination once", "[command_tune]") {
   write_bytes(scratch / "space.json", R"({
     "learning_rate": {"name": "FloatDistribution", "attributes": {"low": 0.001, "high": 0.1, "log": true}},
     "hidden": {"name": "CategoricalDistribution", "attributes": {"choices": ["4", "6,4"]}}})");
-  REQUIRE(run_cinta(tune(scratch, scratch / "grid", {"--sampler", "grid", "--grid_points", "3"}, mlp("1"))).code == 0);
+  REQUIRE(
+      run_cinta(tune(scratch, scratch / "grid", {"--sampler", "grid", "--grid_points", "3"}, digits_mlp("1"))).code ==
+      0);
   std::set<std::pair<int, std::string>> seen;  // the rate by its exponent
   for (const json& trial : trials_in(scratch / "grid")) {
     const double exponent = std::log10(trial["params"]["learning_rate"].get<double>());
@@ -189,7 +191,8 @@ TEST_CASE("a search that is killed goes on where it was, one that is stopped say
   const Scratch scratch;
   write_bytes(scratch / "space.json", space);
   const Arguments options{"--sampler", "random", "--trials", "3"};
-  const Arguments training = mlp("400", {"--logging_steps", "20", "--save_steps", "20", "--save_total_limit", "2"});
+  const Arguments training =
+      digits_mlp("400", {"--logging_steps", "20", "--save_steps", "20", "--save_total_limit", "2"});
   REQUIRE(run_cinta(tune(scratch, scratch / "whole", options, training)).code == 0);
   const auto interrupt = [&](const std::string& directory, int signal) {
     Child child(tune(scratch, directory, options, training));
@@ -219,13 +222,13 @@ TEST_CASE("trials that fail are written down; a search in which all fail is an e
   const Scratch scratch;
   write_bytes(scratch / "space.json",
               R"({"adam_beta1": {"name": "CategoricalDistribution", "attributes": {"choices": [0.9, 2]}}})");
-  const Finished some = run_cinta(tune(scratch, scratch / "some", {"--sampler", "grid"}, mlp("2")));
+  const Finished some = run_cinta(tune(scratch, scratch / "some", {"--sampler", "grid"}, digits_mlp("2")));
   INFO(some.error);
   CHECK(some.code == 0);
   CHECK(json::parse(some.out)["failed"] == 1);
   for (const json& trial : trials_in(scratch / "some"))
     if (trial["state"] == "failed") CHECK(trial["error"].get<std::string>().find("beta") != std::string::npos);
-  check_refused(tune(scratch, scratch / "all", {"--sampler", "grid"}, mlp("2", {"--adam_beta2", "7"})),
+  check_refused(tune(scratch, scratch / "all", {"--sampler", "grid"}, digits_mlp("2", {"--adam_beta2", "7"})),
                 "all 2 trials failed; the last one: cinta: ");
 }
 
@@ -258,7 +261,8 @@ TEST_CASE("a space or a command that is wrong is refused before the first trial"
   write_bytes(scratch / "space.json", space);
   check_refused(tune(scratch, scratch / "search", random, {}), "behind -- stands what all trials share");
   check_refused(tune(scratch, scratch / "search", random, {"eval"}), "behind -- stands what all trials share");
-  check_refused(tune(scratch, scratch / "search", random, mlp("2", {"--output_dir", "x"})), "--output_dir is given");
+  check_refused(tune(scratch, scratch / "search", random, digits_mlp("2", {"--output_dir", "x"})),
+                "--output_dir is given");
   check_refused(tune(scratch, scratch / "search", {"--pruner", "asha"}), "needs evaluations on the way");
   check_refused({"tune", "--space", scratch / "none.json", "--", "train", "mlp"}, "none.json: cannot be opened");
   CHECK_FALSE(fs::exists(scratch / "search"));
@@ -286,7 +290,7 @@ TEST_CASE("Optuna chooses, and gives up what falls behind", "[command_tune]") {
       scratch / "space.json",
       R"({"learning_rate": {"name": "FloatDistribution", "attributes": {"low": 1e-7, "high": 1e-1, "log": true}}})");
   const Arguments options{"--python", python, "--pruner", "asha", "--trials", "6"};
-  const Arguments training = mlp("900", {"--eval_steps", "30", "--hidden", "8"});
+  const Arguments training = digits_mlp("900", {"--eval_steps", "30", "--hidden", "8"});
   const Finished finished = run_cinta(tune(scratch, scratch / "search", options, training));
   INFO(finished.error);
   REQUIRE(finished.code == 0);
