@@ -131,6 +131,7 @@ TEST_CASE("accuracy and macro F1 of a confusion", "[labelled_text]") {
 }
 
 TEST_CASE("a text classifier learns, and stopped and resumed leaves the same bytes", "[labelled_text]") {
+  const ThreadScope one(1);  // the work is small; a team would wait for a busy core at every row
   const Scratch scratch;
   const Words names{"with", "without"};
   const train::TextClassifyData data{letters(), encode(with_and_without_x(240, 0), letters(), names, 8),

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "cinta/data/directory_lock.h"
 #include "cinta/train/run_files.h"
 #include "tools/commands.h"
 #include "tools/train_options.h"
@@ -28,7 +29,8 @@ void tune(TuneOptions options, CLI::App& app) {
 
   stop_on_signals();
   train::make_directory(options.directory);
-  const SearchLock lock(options.directory);
+  constexpr std::chrono::seconds patience{10};  // a trial whose search was killed needs a moment to save
+  const data::DirectoryLock lock(options.directory, patience, /*inherited=*/true);
   open_search(options, space);
   Trials trials(options.directory, options.direction == "maximize");
   std::unique_ptr<Optuna> optuna;

@@ -1,16 +1,10 @@
 // What must hold before the first trial.
 #include "tools/tune_search.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <filesystem>
-#include <thread>
 
 #include "cinta/data/file.h"
 #include "cinta/data/strict_json.h"
@@ -51,19 +45,6 @@ void check_command(const TuneOptions& options, const Space& space, CLI::App& app
   require(options.pruner == "none" || evaluates || gives(words, "eval_steps") || gives(words, "eval_strategy"), "tune",
           Where(), "--pruner ", options.pruner, " needs evaluations on the way: --eval_strategy epoch or --eval_steps");
 }
-
-SearchLock::SearchLock(const std::string& directory) {
-  const std::string path = directory + "/lock";
-  descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT, 0666);  // trials inherit it
-  if (descriptor_ < 0) data::throw_file_error(path, "cannot be opened", errno, Where());
-  constexpr int tries = 100;  // a trial whose search was killed needs a moment to save
-  for (int i = 0; ::flock(descriptor_, LOCK_EX | LOCK_NB) != 0; ++i) {
-    require(i < tries && !stop_signal, "tune", Where(), directory, ": another search is at work here");
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  }
-}
-
-SearchLock::~SearchLock() { ::close(descriptor_); }
 
 void open_search(const TuneOptions& options, const Space& space) {
   const std::string path = options.directory + "/search.json";

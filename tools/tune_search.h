@@ -20,19 +20,6 @@ struct TuneOptions {
 /// Throws ValueError.
 void check_command(const TuneOptions& options, const Space& space, CLI::App& app);
 
-/// Keeps others out of a directory while this program, or a trial that it started, is alive.
-class SearchLock {
- public:
-  /// Throws ValueError where another search stays at work there.
-  explicit SearchLock(const std::string& directory);
-  ~SearchLock();
-  SearchLock(const SearchLock&) = delete;
-  SearchLock& operator=(const SearchLock&) = delete;
-
- private:
-  int descriptor_;
-};
-
 /// Writes down what is searched, in DIR/search.json. Where trials have begun there, compares it with what stands in
 /// that file, and throws ValueError naming each difference.
 void open_search(const TuneOptions& options, const Space& space);

@@ -11,6 +11,7 @@
 #include "cinta/autograd/anomaly.h"
 #include "cinta/autograd/tape.h"
 #include "cinta/core/context.h"
+#include "cinta/data/directory_lock.h"
 #include "cinta/optim/accumulation.h"
 #include "cinta/train/bad_loss.h"
 #include "cinta/train/callbacks.h"
@@ -208,6 +209,7 @@ class Run {
 
   void open_directory(const MetricFields& header) {
     const std::string metrics = options_.output_dir + "/metrics.jsonl";
+    if (std::filesystem::is_directory(options_.output_dir)) lock_.emplace(options_.output_dir);
     const CheckpointSearch search = newest_checkpoint(options_.output_dir, where_);
     if (options_.resume) report_skipped(search);
     if (options_.resume && search.newest) {
@@ -223,6 +225,7 @@ class Run {
     require(options_.overwrite || options_.resume || !(search.newest || begun || ended), "train", where_,
             options_.output_dir, " already holds a run; --resume goes on with it, --overwrite starts anew");
     make_directory(options_.output_dir, where_);
+    if (!lock_) lock_.emplace(options_.output_dir);
     remove_checkpoints(options_.output_dir, where_);
     metrics_ = MetricsLog::create(metrics, header, where_);
   }
@@ -245,6 +248,7 @@ class Run {
   const data::BatchSource* source_;
   std::optional<data::RepeatedBatches> repeated_;
   std::optional<data::Prefetcher> loader_;
+  std::optional<data::DirectoryLock> lock_;  ///< two runs would write over each other
   std::optional<MetricsLog> metrics_;
   RunState state_;
   RunResult result_;
