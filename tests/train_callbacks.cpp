@@ -71,7 +71,7 @@ std::string link(const std::string& path) { return std::filesystem::read_symlink
 
 }  // namespace
 
-TEST_CASE("every event comes at its time", "[train]") {
+TEST_CASE("every event comes at its time", "[train_callbacks]") {
   const Scratch scratch;
   auto task = small_classifier();  // ten batches an epoch
   RunOptions options = small_run(scratch / "run");
@@ -86,7 +86,7 @@ TEST_CASE("every event comes at its time", "[train]") {
         "eval checkpoint-7 end");
 }
 
-TEST_CASE("what a callback asks for is done", "[train]") {
+TEST_CASE("what a callback asks for is done", "[train_callbacks]") {
   struct Asking : train::TrainerCallback {
     void on_step_end(const Moment& now) override {
       now.control.save = now.state.step == 2;
@@ -104,7 +104,7 @@ TEST_CASE("what a callback asks for is done", "[train]") {
   CHECK(witness->seen == "begin ( 0:bps 1:bps checkpoint-2 2:bps eval 3:bps log eval checkpoint-4 end");
 }
 
-TEST_CASE("a metric is better by more than a margin, and NaN never is", "[train]") {
+TEST_CASE("a metric is better by more than a margin, and NaN never is", "[train_callbacks]") {
   const train::WatchedMetric loss{"eval_loss", false}, accuracy{"eval_accuracy", true};
   CHECK(loss.better(1, NAN));
   CHECK(loss.better(1, 2));
@@ -120,7 +120,7 @@ TEST_CASE("a metric is better by more than a margin, and NaN never is", "[train]
         }).find("the evaluation has no 'f1' to watch; it has eval_loss") != std::string::npos);
 }
 
-TEST_CASE("the best checkpoint is kept, named and loaded", "[train]") {
+TEST_CASE("the best checkpoint is kept, named and loaded", "[train_callbacks]") {
   const Scratch scratch;
   auto inner = small_classifier();
   Scripted task(inner, {5, 3, 4, 4, 6});
@@ -146,7 +146,7 @@ TEST_CASE("the best checkpoint is kept, named and loaded", "[train]") {
 }
 
 TEST_CASE("a limit on checkpoints saves none that would not be, and a new run removes what names the old",
-          "[train]") {
+          "[train_callbacks]") {
   const Scratch scratch;
   auto inner = small_classifier();
   Scripted task(inner, {5, 3, 4});
@@ -165,7 +165,7 @@ TEST_CASE("a limit on checkpoints saves none that would not be, and a new run re
   CHECK(names(scratch / "run") == std::vector<std::string>{"checkpoint-2", "metrics.jsonl"});
 }
 
-TEST_CASE("numbers that JSON lacks come back from a checkpoint", "[train]") {
+TEST_CASE("numbers that JSON lacks come back from a checkpoint", "[train_callbacks]") {
   struct Keeping : train::TrainerCallback {
     void on_train_begin(const Moment& now) override { found = now.state.numbers; }
     void on_step_end(const Moment& now) override {
@@ -190,7 +190,7 @@ TEST_CASE("numbers that JSON lacks come back from a checkpoint", "[train]") {
   }
 }
 
-TEST_CASE("a run stops when it no longer gets better, and stays stopped", "[train]") {
+TEST_CASE("a run stops when it no longer gets better, and stays stopped", "[train_callbacks]") {
   const Scratch scratch;
   auto options = [&] {
     RunOptions out = short_run(scratch / "run", 30);
@@ -212,7 +212,7 @@ TEST_CASE("a run stops when it no longer gets better, and stays stopped", "[trai
         }).find("patience is positive") != std::string::npos);
 }
 
-TEST_CASE("waiting and the best are part of a checkpoint", "[train]") {
+TEST_CASE("waiting and the best are part of a checkpoint", "[train_callbacks]") {
   const Scratch scratch;
   const std::vector<double> losses{5, 4, 4.5, 4.25, 3, 3.5, 3.6, 3.7, 2};
   auto options = [&](const std::string& directory, int64_t steps) {
@@ -252,7 +252,7 @@ TEST_CASE("waiting and the best are part of a checkpoint", "[train]") {
   CHECK(link(scratch / "parts/best") == "checkpoint-10");
 }
 
-TEST_CASE("a run on few batches sees no others and learns them", "[train]") {
+TEST_CASE("a run on few batches sees no others and learns them", "[train_callbacks]") {
   auto inner = small_classifier();
   Scripted task(inner, {1});
   RunOptions options = short_run("", 150);
@@ -264,7 +264,7 @@ TEST_CASE("a run on few batches sees no others and learns them", "[train]") {
   CHECK(task.steps.size() == 150);
 }
 
-TEST_CASE("a second run in the directory of one at work is refused and harms nothing", "[train]") {
+TEST_CASE("a second run in the directory of one at work is refused and harms nothing", "[train_callbacks]") {
   const Scratch scratch;
   struct Intruder : train::TrainerCallback {
     void on_step_end(const train::Moment& now) override {
