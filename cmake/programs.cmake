@@ -8,6 +8,9 @@ if(tool_sources)
   target_include_directories(cinta_command PRIVATE ${PROJECT_SOURCE_DIR})
   set_source_files_properties(tools/main.cpp PROPERTIES COMPILE_DEFINITIONS "CINTA_VERSION=\"${PROJECT_VERSION}\"")
   install(TARGETS cinta_command)
+  set(completion ${PROJECT_BINARY_DIR}/completion.bash)
+  add_custom_command(TARGET cinta_command POST_BUILD COMMAND cinta_command completion > ${completion})
+  install(FILES ${completion} DESTINATION share/bash-completion/completions RENAME cinta)
 endif()
 
 # One program per file of a folder, named after it.

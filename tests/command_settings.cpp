@@ -144,3 +144,27 @@ TEST_CASE("what is no option is refused with the nearest that is", "[command]") 
   const Variable seed("CINTA_SEED", "x");
   CHECK(contains(refused({"train", "mlp", "--data", "generated"}), "given x"));
 }
+
+TEST_CASE("bash completes commands, options and files", "[command_settings]") {
+  if (std::system("bash -c true") != 0) {
+    WARN("skipped: there is no bash");
+    return;
+  }
+  const Scratch scratch;
+  const Finished script = run_cinta({"completion"});
+  REQUIRE(script.code == 0);
+  write_bytes(scratch / "completion", script.out);
+  write_bytes(scratch / "data.csv", "");
+  auto completed = [&](const std::string& line, int words) {
+    const std::string command = "cd " + scratch.path() + " && bash -c 'set -u; . ./completion; COMP_WORDS=(cinta " +
+                                line + "); COMP_CWORD=" + std::to_string(words) +
+                                "; _cinta; echo ${COMPREPLY[*]}' > found";
+    REQUIRE(std::system(command.c_str()) == 0);
+    return read_bytes(scratch / "found");
+  };
+  CHECK(completed("ev", 1) == "eval\n");
+  CHECK(completed("train m", 2) == "mlp\n");
+  CHECK(completed("train mlp --learn", 3) == "--learning_rate\n");
+  CHECK(completed("eval --quiet da", 3) == "\n");
+  CHECK(completed("eval --data da", 3) == "data.csv\n");
+}
