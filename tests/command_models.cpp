@@ -85,6 +85,14 @@ TEST_CASE("a step is planned as it then is", "[command_models]") {
   CHECK(layers[0]["forward_flops"] == 2 * 8 * 30 * 40);
   CHECK(layers[0]["backward_flops"] == 2 * 8 * 30 * 40);  // nobody wants the gradient of the rows
   CHECK(layers[1]["backward_flops"] == 2 * 2 * 8 * 40 * 5);
+  const Arguments within = tiny + Arguments{"--memory", "64MiB"};
+  const nlohmann::json largest = cost(within, "meta");
+  CHECK(largest["peak_bytes"] <= 64 << 20);
+  const int64_t found = largest["batch_size"];
+  const std::string next = std::to_string(found + 1);
+  CHECK(cost({"tiny", "--sequence_length", "32", "--vocab_size", "1000", "--batch_size", next}, "meta")["peak_bytes"] >
+        64 << 20);
+  check_refused({"plan", "tiny", "--memory", "1MB"}, {"not even a batch of 1 fits 1MB"});
   check_refused({"plan", "huge"}, {"tiny, mini, small, base, large"});
   check_refused({"plan", "30,,5"}, {"30 and 0"});
 }

@@ -1,7 +1,6 @@
 // `cinta convert SOURCE TARGET`: a model's tensors in another precision, in one file or in shards.
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -12,6 +11,7 @@
 #include "cinta/data/atomic_directory.h"
 #include "cinta/data/file.h"
 #include "cinta/ops/shape.h"
+#include "tools/byte_size.h"
 #include "tools/commands.h"
 #include "tools/tensor_numbers.h"
 
@@ -42,21 +42,6 @@ constexpr const char* carried[] = {
     "config.json",           "generation_config.json",  "vocab.txt",         "characters.txt", "tokenizer.json",
     "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",     "merges.txt"};
 constexpr const char* config_file = "config.json";
-
-/// "100MB": bytes, in powers of 1000, or of 1024 with an i in the unit.
-uint64_t bytes_of(const std::string& text) {
-  constexpr std::pair<std::string_view, double> units[] = {
-      {"", 1}, {"B", 1}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"KIB", 0x1p10}, {"MIB", 0x1p20}, {"GIB", 0x1p30}};
-  uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  std::string unit(end, text.data() + text.size());
-  std::ranges::transform(unit, unit.begin(), [](unsigned char c) { return std::toupper(c); });
-  const auto* found = std::ranges::find(units, unit, &std::pair<std::string_view, double>::first);
-  const bool right = error == std::errc() && number > 0 && found != std::end(units) &&
-                     static_cast<double>(number) * found->second < 0x1p63;
-  require(right, "convert", Where(), "--max_shard_size is a number of bytes such as 100MB or 2GiB, given '", text, "'");
-  return number * static_cast<uint64_t>(found->second);
-}
 
 /// What became of numbers.
 struct Counts {
@@ -229,7 +214,7 @@ void convert(Options options) {
   while (options.target.size() > 1 && options.target.ends_with('/')) options.target.pop_back();
   const bool sharded = options.to.empty() ? options.limit->count() > 0 : options.to == "sharded";
   require(sharded || options.limit->count() == 0, "convert", Where(), "--max_shard_size goes with --to sharded");
-  const uint64_t most = sharded ? bytes_of(options.max_shard_size) : 0;
+  const uint64_t most = sharded ? byte_size("--max_shard_size", options.max_shard_size) : 0;
   std::error_code unknown;  // what cannot be looked at is for open() to complain of
   const bool from_directory = fs::is_directory(options.source, unknown), into_directory = from_directory || sharded;
   check_target(options.target, into_directory, options.overwrite);

@@ -16,7 +16,9 @@
 #include "cinta/optim/adamw.h"
 #include "cinta/optim/sgd.h"
 #include "cinta/train/classifier.h"
+#include "cinta/train/find_batch_size.h"
 #include "cinta/train/step_cost.h"
+#include "tools/byte_size.h"
 #include "tools/commands.h"
 #include "tools/train_options.h"
 
@@ -26,7 +28,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Options {
-  std::string model, device = "meta", optimizer = "adamw", checkpointing = "none";
+  std::string model, device = "meta", optimizer = "adamw", checkpointing = "none", memory;
   int64_t batch = 32, length = 128, masked = 0, vocabulary = 30522;
   bool json = false;
 };
@@ -91,7 +93,18 @@ train::StepCost plan(const Options& options) {
 
 double mebibytes(int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
-Json json_of(const train::StepCost& cost) {
+int64_t largest_batch(Options options) {
+  constexpr int64_t most = 1 << 20;
+  const uint64_t bytes = byte_size("--memory", options.memory);
+  const auto fits = [&](int64_t size) {
+    options.batch = size;
+    return static_cast<uint64_t>(plan(options).memory.peak_total) <= bytes;
+  };
+  require(fits(1), "plan", Where(), "not even a batch of 1 fits ", options.memory);
+  return train::find_batch_size(fits, most);
+}
+
+Json json_of(const Options& options, const train::StepCost& cost) {
   Json layers = Json::array(), peak = Json::object();
   for (const train::LayerCost& layer : cost.layers)
     layers.push_back({{"name", layer.name.empty() ? "rest" : layer.name},
@@ -101,10 +114,13 @@ Json json_of(const train::StepCost& cost) {
                       {"backward_flops", layer.backward_flops}});
   for (int i = 0; i < category_count; ++i)
     peak[std::string(cinta::name_of(static_cast<Category>(i)))] = cost.memory.peak[static_cast<size_t>(i)];
-  return {{"layers", layers}, {"peak_bytes_by_category", peak}, {"peak_bytes", cost.memory.peak_total}};
+  return {{"batch_size", options.batch},
+          {"layers", layers},
+          {"peak_bytes_by_category", peak},
+          {"peak_bytes", cost.memory.peak_total}};
 }
 
-void print(const train::StepCost& cost) {
+void print(const Options& options, const train::StepCost& cost) {
   train::LayerCost sum{.name = "all"};
   std::printf("%-28s %12s %12s %12s %12s\n", "layer", "parameters", "kept MiB", "forward GF", "backward GF");
   const auto line = [](const train::LayerCost& layer) {
@@ -120,7 +136,8 @@ void print(const train::StepCost& cost) {
     sum.backward_flops += layer.backward_flops;
   }
   line(sum);
-  std::printf("\npeak memory of the step %.2f MiB; at the peak of each:", mebibytes(cost.memory.peak_total));
+  std::printf("\nbatch of %lld: peak memory of the step %.2f MiB; at the peak of each:",
+              static_cast<long long>(options.batch), mebibytes(cost.memory.peak_total));
   for (int i = 0; i < category_count; ++i)
     std::printf("%s %s %.2f", i ? "," : "", std::string(cinta::name_of(static_cast<Category>(i))).c_str(),
                 mebibytes(cost.memory.peak[static_cast<size_t>(i)]));
@@ -152,13 +169,15 @@ void add_plan(CLI::App& app) {
   command->add_option("--optim", options->optimizer)->capture_default_str()->check(CLI::IsMember({"adamw", "sgd"}));
   command->add_option("--device", options->device, "meta plans; another device runs the step and measures it")
       ->capture_default_str();
+  command->add_option("--memory", options->memory, "e.g. 8GiB: find the largest batch whose step fits, and plan it");
   command->add_flag("--json", options->json, "one object");
   set_work(*command, [options] {
+    if (!options->memory.empty()) options->batch = largest_batch(*options);
     const train::StepCost cost = plan(*options);
     if (options->json)
-      std::printf("%s\n", json_of(cost).dump(2).c_str());
+      std::printf("%s\n", json_of(*options, cost).dump(2).c_str());
     else
-      print(cost);
+      print(*options, cost);
   });
 }
 
