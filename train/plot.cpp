@@ -1,4 +1,4 @@
-// Drawing the chart: a fixed grid of 480 by 320 units that scales with the page.
+// Drawing the chart: a grid of units that scales with the page.
 #include "cinta/train/plot.h"
 
 #include <algorithm>
@@ -6,51 +6,35 @@
 #include <cstdio>
 
 #include "cinta/data/atomic_file.h"
+#include "cinta/train/readable.h"
 
 namespace cinta::train {
 namespace {
 
-constexpr double width = 480, right = 468, bottom = 276, left_of_labels = 6;
+constexpr double right_margin = 12, bottom_margin = 44, left_of_labels = 6;
 constexpr double line_height = 17, letter = 6.6;  // of 12 unit text, an upper estimate
 constexpr size_t colors = 6;
+constexpr size_t most_marks = 24;  // a curve of so few points shows each
 
 // librsvg and others know no CSS variables, so every color is written twice.
-constexpr std::string_view style = R"(<style>
-text{font:12px system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;fill:#424a53}
-.title{font-weight:600;fill:#1f2328}
-.paper{fill:#ffffff}.grid{stroke:#d8dee4;stroke-width:1}.axis{stroke:#8c959f;stroke-width:1}
-.curve{fill:none;stroke-width:1.8;stroke-linejoin:round;stroke-linecap:round}.dots{stroke-width:6;opacity:.75}
-.reference{stroke:#6e7781;stroke-width:1.3;stroke-dasharray:5 4}
-.halo{paint-order:stroke;stroke:#ffffff;stroke-width:4;stroke-linejoin:round}
-.c0{stroke:#0969da}.c1{stroke:#d1540a}.c2{stroke:#1a7f37}.c3{stroke:#8250df}.c4{stroke:#bf3989}.c5{stroke:#57606a}
+constexpr std::string_view style = R"(
+.plot text{font:12px system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;fill:#424a53}
+.plot .title{font-weight:600;fill:#1f2328}
+.plot .paper{fill:#ffffff}.plot .grid{stroke:#d8dee4;stroke-width:1}.plot .axis{stroke:#8c959f;stroke-width:1}
+.plot .curve{fill:none;stroke-width:1.8;stroke-linejoin:round;stroke-linecap:round}
+.plot .dots{stroke-width:6;opacity:.75}.plot .marks{fill:none;stroke-width:4.6;stroke-linecap:round}
+.plot .reference{stroke:#6e7781;stroke-width:1.3;stroke-dasharray:5 4}
+.plot .halo{paint-order:stroke;stroke:#ffffff;stroke-width:4;stroke-linejoin:round}
+.plot .c0{stroke:#0969da}.plot .c1{stroke:#d1540a}.plot .c2{stroke:#1a7f37}
+.plot .c3{stroke:#8250df}.plot .c4{stroke:#bf3989}.plot .c5{stroke:#57606a}
 @media (prefers-color-scheme:dark){
-text{fill:#b1bac4}.title{fill:#f0f6fc}.paper{fill:#0d1117}.grid{stroke:#262c36}.axis{stroke:#6e7681}
-.reference{stroke:#9198a1}.halo{stroke:#0d1117}
-.c0{stroke:#58a6ff}.c1{stroke:#f0883e}.c2{stroke:#3fb950}.c3{stroke:#bc8cff}.c4{stroke:#f778ba}.c5{stroke:#9ea7b3}
+.plot text{fill:#b1bac4}.plot .title{fill:#f0f6fc}
+.plot .paper{fill:#0d1117}.plot .grid{stroke:#262c36}.plot .axis{stroke:#6e7681}
+.plot .reference{stroke:#9198a1}.plot .halo{stroke:#0d1117}
+.plot .c0{stroke:#58a6ff}.plot .c1{stroke:#f0883e}.plot .c2{stroke:#3fb950}
+.plot .c3{stroke:#bc8cff}.plot .c4{stroke:#f778ba}.plot .c5{stroke:#9ea7b3}
 }
-</style>
 )";
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (char c : text) switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;  // XML forbids control characters
-    }
-  return out;
-}
 
 /// A coordinate with one decimal.
 std::string number(double value) {
@@ -68,10 +52,13 @@ std::string text_at(double x, double y, std::string_view anchor, std::string_vie
   return out + ">" + escaped(text) + "</text>\n";
 }
 
+double right_of(const Plot& plot) { return plot.width - right_margin; }
+
 /// A title too long for its size is written smaller.
-std::string title_at(double y, const std::string& title) {
+std::string title_at(double y, const Plot& plot) {
   constexpr double size = 15, letter_of_title = 0.62;
-  const double fitting = (right - left_of_labels) / (letter_of_title * std::max(double(title.size()), 1.0));
+  const std::string& title = plot.title;
+  const double fitting = (right_of(plot) - left_of_labels) / (letter_of_title * std::max(double(title.size()), 1.0));
   return "<text x=\"12\" y=\"" + number(y) +
          "\" class=\"title\" style=\"font-size:" + number(std::clamp(fitting, 8.0, size)) + "px\">" + escaped(title) +
          "</text>\n";
@@ -96,7 +83,7 @@ struct Range {
 /// Where numbers lie on the paper.
 struct Frame {
   PlotAxis x, y;
-  double left, top;
+  double left, top, right, bottom;
   double across(double value) const { return left + (value - x.low) / (x.high - x.low) * (right - left); }
   double down(double value) const { return bottom - (value - y.low) / (y.high - y.low) * (bottom - top); }
 };
@@ -126,7 +113,7 @@ std::string curve(const PlotSeries& series, const Frame& frame) {
   std::string path;
   std::vector<Point> column;  // points not yet drawn, all within one column
   bool pen_down = false;
-  const bool thin = double(series.x.size()) > 4 * (right - frame.left);
+  const bool thin = double(series.x.size()) > 4 * (frame.right - frame.left);
   const auto draw = [&](const Point& point) {
     path += (pen_down ? "L" : "M") + number(point.x) + " " + number(point.y) + (pen_down ? "" : "h0");
     pen_down = true;
@@ -159,7 +146,7 @@ std::string legend(const Plot& plot, double& y) {
   double x = left_of_labels + 6;
   for (size_t i = 0; i < plot.series.size(); ++i) {
     const double length = 32 + letter * double(plot.series[i].name.size());
-    if (x > left_of_labels + 6 && x + length > right) {
+    if (x > left_of_labels + 6 && x + length > right_of(plot)) {
       x = left_of_labels + 6;
       y += line_height;
     }
@@ -177,17 +164,17 @@ std::string axes(const Plot& plot, const Frame& frame) {
   std::string out;
   for (size_t i = 0; i < frame.y.ticks.size(); ++i) {
     const double y = frame.down(frame.y.ticks[i]);
-    out += line_from(frame.left, y, right, y, "grid");
+    out += line_from(frame.left, y, frame.right, y, "grid");
     out += text_at(frame.left - 6, y + 4, "end", "", frame.y.labels[i]);
   }
   for (size_t i = 0; i < frame.x.ticks.size(); ++i) {
     const double x = frame.across(frame.x.ticks[i]);
-    out += line_from(x, bottom, x, bottom + 4, "axis");
-    out += text_at(std::min(x, right + 10 - letter * double(frame.x.labels[i].size()) / 2), bottom + 18, "middle", "",
-                   frame.x.labels[i]);
+    out += line_from(x, frame.bottom, x, frame.bottom + 4, "axis");
+    out += text_at(std::min(x, frame.right + 10 - letter * double(frame.x.labels[i].size()) / 2), frame.bottom + 18,
+                   "middle", "", frame.x.labels[i]);
   }
-  out += line_from(frame.left, bottom, right, bottom, "axis");
-  return out + text_at((frame.left + right) / 2, bottom + 36, "middle", "", plot.x_label);
+  out += line_from(frame.left, frame.bottom, frame.right, frame.bottom, "axis");
+  return out + text_at((frame.left + frame.right) / 2, frame.bottom + 36, "middle", "", plot.x_label);
 }
 
 std::string references(const Plot& plot, const Frame& frame) {
@@ -199,15 +186,33 @@ std::string references(const Plot& plot, const Frame& frame) {
   double last = frame.top - 3;  // the base line of the label before; labels stand 14 apart
   for (const auto* reference : from_above) {
     const double y = frame.down(reference->y);
-    lines += line_from(frame.left, y, right, y, "reference");
+    lines += line_from(frame.left, y, frame.right, y, "reference");
     const double base = y - 5 >= last + 14 ? y - 5 : std::max(y, last) + 14;
-    labels += text_at(right - 2, base, "end", "halo", reference->label);
+    labels += text_at(frame.right - 2, base, "end", "halo", reference->label);
     last = base;
   }
   return lines + labels;
 }
 
+/// A dot on each point of a short curve.
+std::string marks(const Plot& plot, size_t index, const Frame& frame) {
+  const PlotSeries& series = plot.series[index];
+  if (series.dots || series.x.size() > most_marks) return "";
+  return "<path class=\"marks c" + std::to_string(index % colors) + "\" d=\"" + dots(series, frame) + "\"/>\n";
+}
+
+/// Where the numbers lie, so that a script can read them off the curves.
+std::string frame_data(const Frame& frame) {
+  const auto exact = [](double value) { return formatted("%.9g", value); };
+  std::string out = " data-frame=\"";
+  for (double value : {frame.left, frame.right, frame.top, frame.bottom}) out += number(value) + " ";
+  return out + exact(frame.x.low) + " " + exact(frame.x.high) + " " + exact(frame.y.low) + " " + exact(frame.y.high) +
+         "\"";
+}
+
 }  // namespace
+
+std::string_view plot_style() { return style; }
 
 std::string svg_of(const Plot& given, Where where) {
   Plot plot = given;
@@ -231,30 +236,34 @@ std::string svg_of(const Plot& given, Where where) {
   if (y.low > y.high) y = {0, 1};
 
   double row = 22;
-  std::string head = title_at(row, plot.title);
+  std::string head = title_at(row, plot);
   row += line_height + 3;
   head += legend(plot, row);
   head += text_at(left_of_labels + 6, row, "", "", plot.y_label);
   const PlotAxis across = !plot.x_names.empty() ? plot_named_axis(plot.x_names)
                           : plot.log_x          ? plot_log_axis(x.low, x.high)
                                                 : plot_axis(x.low, x.high, 5, false);
-  Frame frame{across, plot_axis(y.low, y.high, 5, true), 0, row + 12};
+  Frame frame{across, plot_axis(y.low, y.high, 5, true), 0, row + 12, right_of(plot), plot.height - bottom_margin};
   size_t longest = 0;
   for (const auto& label : frame.y.labels) longest = std::max(longest, label.size());
   frame.left = left_of_labels + 10 + letter * double(longest);
 
   const std::string title = escaped(plot.title);
-  std::string out = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 480 320\" width=\"" + number(width) +
-                    "\" height=\"320\" style=\"width:100%;max-width:960px;height:auto\" role=\"img\" aria-label=\"" +
-                    title + "\">\n<title>" + title + "</title>\n";
-  out += style;
+  const std::string size = number(plot.width) + " " + number(plot.height);
+  std::string out = "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plot\" viewBox=\"0 0 " + size + "\" width=\"" +
+                    number(plot.width) + "\" height=\"" + number(plot.height) +
+                    "\" style=\"width:100%;max-width:960px;height:auto\" role=\"img\" aria-label=\"" + title + "\"" +
+                    (plot.in_page ? frame_data(frame) : "") + ">\n<title>" + title + "</title>\n";
+  if (!plot.in_page) out.append("<style>").append(style) += "</style>\n";
   out += "<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n" + head + axes(plot, frame);
   for (size_t i = 0; i < plot.series.size(); ++i)
     if (const auto path = plot.series[i].dots ? dots(plot.series[i], frame) : curve(plot.series[i], frame);
         !path.empty())
-      out += "<path class=\"" + class_of(plot, i) + "\"" + dash_of(i) + " d=\"" + path + "\"/>\n";
+      out += "<path class=\"" + class_of(plot, i) + "\"" + dash_of(i) + " data-name=\"" + escaped(plot.series[i].name) +
+             "\" d=\"" + path + "\"/>\n" + marks(plot, i, frame);
   out += references(plot, frame);
-  if (empty) out += text_at((frame.left + right) / 2, (frame.top + bottom) / 2, "middle", "", "no finite values");
+  if (empty)
+    out += text_at((frame.left + frame.right) / 2, (frame.top + frame.bottom) / 2, "middle", "", "no finite values");
   return out + "</svg>\n";
 }
 

@@ -1,6 +1,7 @@
 // A line chart as one self-contained SVG file: light and dark by the reader's preference, readable at phone width.
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cinta/core/error.h"
@@ -29,7 +30,13 @@ struct Plot {
   std::vector<PlotReference> references = {};
   bool log_x = false;                     ///< a point whose x is not positive is left out
   std::vector<std::string> x_names = {};  ///< what x = 0, 1, .. stand for, where they are no numbers
+  double width = 480, height = 320;       ///< in units of which text is 12 high
+  bool in_page = false;  ///< stands in a page that has plot_style(); says in data-frame where the numbers lie: left,
+                         ///< right, top, bottom of the paper, then the least and greatest x and y there
 };
+
+/// The style sheet of every chart.
+std::string_view plot_style();
 
 /// The SVG text. Of a curve with more points than the chart has columns, the least and greatest of each column are
 /// drawn. Throws ValueError where a series has more x than y or the reverse.

@@ -11,37 +11,16 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "cinta/train/readable.h"
+
 namespace cinta::train {
 namespace {
 
 constexpr int shortest_bar = 10, longest_bar = 40;
 constexpr std::string_view erase_line = "\r\x1b[K", green = "\x1b[32m", plain = "\x1b[0m";
 
-/// The text of one number by printf's `format`.
-template <class Number>
-std::string formatted(const char* format, Number number) {
-  char text[64];
-  std::snprintf(text, sizeof text, format, number);
-  return text;
-}
-
 double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-/// 24100 is 24.1k.
-std::string short_count(double count) {
-  for (const char* unit : {"", "k", "M", "G"}) {
-    if (count < 999.5) return formatted("%.3g", count) + unit;
-    count /= 1000;
-  }
-  return formatted("%.3gT", count);
-}
-
-std::string clock_time(double seconds) {
-  const auto total = static_cast<long long>(std::llround(std::min(seconds, 1e9)));
-  const std::string rest = formatted("%02lld:", total / 60 % 60) + formatted("%02lld", total % 60);
-  return total < 3600 ? rest : formatted("%lld:", total / 3600) + rest;
 }
 
 bool is_set(const char* variable) {

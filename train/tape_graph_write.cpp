@@ -3,18 +3,13 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "cinta/train/readable.h"
 #include "cinta/train/tape_graph.h"
 
 namespace cinta::train {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string bytes_text(int64_t bytes) {
-  if (bytes < 1 << 10) return join(bytes, " B");
-  if (bytes < 1 << 20) return join(static_cast<double>(bytes * 10 >> 10) / 10, " KiB");
-  return join(static_cast<double>(bytes * 10 >> 20) / 10, " MiB");
-}
 
 struct Sums {
   explicit Sums(const std::vector<TapeNode>& tape) {
