@@ -1,71 +1,14 @@
-// Recording by an observer, and folding.
+// Recording a forward pass, and folding.
 #include "cinta/train/tape_graph.h"
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "cinta/autograd/mode.h"
-#include "cinta/data/atomic_file.h"
+#include "cinta/train/tape_recorder.h"
 
 namespace cinta::train {
 namespace {
-
-/// "f32[32,128]"
-std::string form_of(const Tensor& tensor) { return tensor ? join(tensor.dtype(), tensor.shape()) : "none"; }
-
-class Recorder : public autograd::Observer {
- public:
-  explicit Recorder(const std::vector<optim::Parameter>& parameters) {
-    for (const optim::Parameter& parameter : parameters)
-      if (parameter.tensor.slot) names_.emplace(parameter.tensor.slot.get(), parameter.name);
-  }
-
-  void before(const char* name, std::span<const Tensor* const> inputs) override {
-    TapeNode& node = open_.emplace_back();
-    node.op = name;
-    node.module = NameScope::path();
-    for (const Tensor* input : inputs) node.inputs.push_back(describe_input(*input));
-    const autograd::Keeper* keeper = autograd::mode().keeper;
-    if (const void* segment = keeper ? keeper->segment() : nullptr)
-      node.segment = segments_.try_emplace(segment, static_cast<int>(segments_.size()) + 1).first->second;
-  }
-  void forward(const char*, Where where, std::span<const Tensor> outputs) override {
-    now_ = std::move(open_.back());
-    open_.pop_back();
-    now_.place = place_of(where);
-    for (const Tensor& output : outputs) now_.outputs.push_back(form_of(output));
-  }
-  void saved(const autograd::Node&, const Tensor& tensor, const autograd::Hole* hole) override {
-    const bool parameter = tensor.slot && tensor.slot->leaf;
-    const bool first = !parameter && held_.insert(tensor.storage()).second;
-    const int64_t bytes = first ? tensor.storage()->bytes() : 0;
-    now_.saved.push_back({form_of(tensor), hole ? 0 : bytes, hole ? bytes : 0});
-  }
-  void recorded(const autograd::Node& node) override {
-    now_.number = node.number;
-    tape.push_back(std::move(now_));
-  }
-  void backward(const autograd::Node&, std::span<const Tensor>) override {}
-
-  std::vector<TapeNode> tape;
-
- private:
-  TapeInput describe_input(const Tensor& tensor) const {
-    TapeInput input{.tensor = form_of(tensor)};
-    if (const autograd::Slot* slot = tensor.slot.get()) {
-      if (slot->producer) input.from = slot->producer->number;
-      if (const auto name = names_.find(slot); name != names_.end()) input.name = name->second;
-    }
-    return input;
-  }
-
-  std::map<const autograd::Slot*, std::string> names_;
-  std::map<const void*, int> segments_;
-  std::set<std::weak_ptr<Storage>, std::owner_less<>> held_;
-  std::vector<TapeNode> open_;  ///< ops that run
-  TapeNode now_;                ///< the op that ran last
-};
 
 /// The first `depth` parts of a dotted path.
 std::string shortened(const std::string& path, int64_t depth) {
@@ -89,16 +32,10 @@ int64_t TapeNode::elsewhere_bytes() const {
 }
 
 std::vector<TapeNode> record_tape(const Callback<void()>& forward, const std::vector<optim::Parameter>& parameters) {
-  Recorder recorder(parameters);
+  TapeRecorder recorder(parameters);
   const autograd::Scoped watching(&autograd::Mode::observer, static_cast<autograd::Observer*>(&recorder));
   forward();
-  std::vector<TapeNode> tape = std::move(recorder.tape);
-  const uint64_t before = tape.empty() ? 0 : tape.front().number - 1;
-  for (TapeNode& node : tape) {  // counted from 1
-    node.number -= before;
-    for (TapeInput& input : node.inputs) input.from -= std::min(input.from, before);
-  }
-  return tape;
+  return recorder.take();
 }
 
 std::vector<TapeNode> fold(const std::vector<TapeNode>& tape, int64_t depth) {
