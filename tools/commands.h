@@ -2,6 +2,7 @@
 #pragma once
 #include <csignal>
 #include <functional>
+#include <string>
 
 namespace CLI {
 class App;
@@ -15,6 +16,9 @@ extern volatile std::sig_atomic_t stop_signal;
 void stop_on_signals();
 /// What main() returns after a clean stop on a signal: 128 + its number.
 extern int exit_code;
+
+/// The program's name and arguments, as a shell would read them.
+extern std::string command_line;
 
 /// What a command does once its options are read.
 void set_work(const CLI::App& command, std::function<void()> work);

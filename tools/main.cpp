@@ -13,6 +13,7 @@ namespace cinta::tools {
 
 volatile std::sig_atomic_t stop_signal = 0;
 int exit_code = 0;
+std::string command_line = "cinta";
 
 namespace {
 extern "C" void on_signal(int number) { stop_signal = number; }
@@ -44,6 +45,15 @@ std::string with_nearest(const std::string& message, CLI::App& app, const Argume
   return message;
 }
 
+/// A word that a shell would take apart stands in quotes.
+std::string quoted(const std::string& word) {
+  constexpr const char* plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";
+  if (!word.empty() && word.find_first_not_of(plain) == word.npos) return word;
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? "'\\''" : std::string(1, c);
+  return out + "'";
+}
+
 }  // namespace
 
 void set_work(const CLI::App& command, std::function<void()> work) { works()[&command] = std::move(work); }
@@ -57,6 +67,7 @@ int run(int argc, char** argv) {
                    add_plan, add_tune, add_config, add_completion})
     add(app);
   Arguments given(argv + 1, argv + argc);
+  for (const std::string& word : given) command_line += " " + quoted(word);
   const std::optional<ConfigRequest> request = take_config_request(app, given);
   const Settings settings = settle(app, given);
   try {

@@ -1,7 +1,9 @@
-// --report_to, --trace and --trace_steps.
+// --report, --report_to, --trace and --trace_steps.
 #include "tools/report_options.h"
 
+#include "cinta/train/report_page.h"
 #include "cinta/train/reports.h"
+#include "tools/commands.h"
 
 namespace cinta::tools {
 namespace {
@@ -24,6 +26,9 @@ void ReportOptions::add_to(CLI::App& command) {
       .add_option("--report_to", report_to,
                   "jsonl,tensorboard: event files beside metrics.jsonl, which is always written")
       ->capture_default_str();
+  command.add_option("--report", report, "html: report.html in the output directory, kept up to date; none")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"html", "none"}));
   command.add_option("--trace", trace, "file for a timeline of some steps: ui.perfetto.dev opens it");
   command.add_option("--trace_steps", trace_steps, "the first and the last step of --trace")->capture_default_str();
 }
@@ -34,9 +39,12 @@ void ReportOptions::add_callbacks(train::RunOptions& run) const {
             "--report_to takes jsonl and tensorboard, joined by a comma, given '", report_to, "'");
     if (name == "tensorboard") run.callbacks.push_back(std::make_shared<train::TensorBoardReport>());
   }
-  if (trace.empty()) return;
-  const auto [first, last] = parse_steps(trace_steps);
-  run.callbacks.push_back(std::make_shared<train::TraceReport>(trace, first, last, Where()));
+  if (!trace.empty()) {
+    const auto [first, last] = parse_steps(trace_steps);
+    run.callbacks.push_back(std::make_shared<train::TraceReport>(trace, first, last, Where()));
+  }
+  if (report == "html")  // after what traces
+    run.callbacks.push_back(std::make_shared<train::ReportPage>(train::ReportPage::Options{.command = command_line}));
 }
 
 }  // namespace cinta::tools

@@ -66,7 +66,7 @@ class Run {
       act();
     }
     result_.seconds = std::chrono::duration<double>(Clock::now() - start).count();
-    result_.items_per_second = progress_items_ / result_.seconds;
+    result_.items_per_second = result_.items / result_.seconds;
     result_.steps = state_.step;
     if (stopped()) {
       result_.stopped_by = static_cast<int>(*options_.stop);
@@ -117,7 +117,7 @@ class Run {
       window.push_back(loader_->next());
       items.push_back(window.back().items);
       state_.items += window.back().items;
-      progress_items_ += static_cast<double>(task_.progress_items(window.back()));
+      result_.items += static_cast<double>(task_.progress_items(window.back()));
     }
     const Device device = optimizer_.units().front().groups().front().weights.device();
     const Tensor seed = optim::accumulation_seed(items, Dtype::f32, device);
@@ -165,7 +165,7 @@ class Run {
                               {"epoch", epoch()}};
     write(fields);
     const std::vector<Shown> shown{{"loss", result_.loss}, {task_.accuracy_name(), accuracy}};
-    progress_->update(state_.step, shown, progress_items_);
+    progress_->update(state_.step, shown, result_.items);
     state_.loss_sum = state_.correct_sum = 0;
     state_.items = 0;
     call([&](auto& one, const Moment& now) { one.on_log(now, fields); });
@@ -256,7 +256,6 @@ class Run {
   std::optional<Progress> progress_;
   Tensor norm_;                           ///< of the last step's gradient
   std::vector<Tensor> losses_, correct_;  ///< of micro-batches, on the device until somebody reads them
-  double progress_items_ = 0;
 };
 
 }  // namespace

@@ -36,6 +36,7 @@ struct RunResult {
   int64_t steps = 0;
   double loss = 0;  ///< mean over the last logging interval
   double seconds = 0;
+  double items = 0;  ///< that this process has trained on, as Task::progress_items counts them
   double items_per_second = 0;
   MetricFields evaluation;  ///< of the last step; empty when a signal stopped the run
   std::string checkpoint;   ///< the one written last, or the best where that was loaded; empty without output_dir

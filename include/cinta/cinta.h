@@ -55,6 +55,7 @@
 #include "cinta/train/find_batch_size.h"
 #include "cinta/train/loop.h"
 #include "cinta/train/masked_task.h"
+#include "cinta/train/report_page.h"
 #include "cinta/train/reports.h"
 #include "cinta/train/step_cost.h"
 #include "cinta/train/tape_graph.h"

@@ -1,0 +1,40 @@
+// Read from the system's own tables.
+#include "cinta/train/machine.h"
+
+#include <unistd.h>
+
+#include <memory>
+#include <string_view>
+
+#include "cinta/backends/threads.h"
+#include "cinta/core/error.h"
+#include "cinta/train/readable.h"
+
+namespace cinta::train {
+namespace {
+
+std::string processor() {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen("/proc/cpuinfo", "r"), &std::fclose);
+  char line[512];
+  while (file && std::fgets(line, sizeof line, file.get())) {
+    std::string_view text = line;
+    if (!text.starts_with("model name") || text.find(": ") == text.npos) continue;
+    text.remove_prefix(text.find(": ") + 2);
+    return std::string(text.substr(0, text.find('\n')));
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string machine_text() {
+  const std::string name = processor();
+  const long processors = ::sysconf(_SC_NPROCESSORS_ONLN), pages = ::sysconf(_SC_PHYS_PAGES);
+  std::string out = name + (name.empty() ? "" : ", ");
+  out += join(threads(), threads() == 1 ? " thread" : " threads");
+  if (processors > 0) out += join(" on ", processors, processors == 1 ? " processor" : " processors");
+  if (pages > 0) out += ", " + bytes_text(static_cast<int64_t>(pages) * ::sysconf(_SC_PAGESIZE));
+  return out;
+}
+
+}  // namespace cinta::train

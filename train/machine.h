@@ -1,0 +1,10 @@
+// The machine in words, for reports.
+#pragma once
+#include <string>
+
+namespace cinta::train {
+
+/// "AMD EPYC 7B13, 2 threads on 2 processors, 23.5 GiB"; what is not known is left out.
+std::string machine_text();
+
+}  // namespace cinta::train
