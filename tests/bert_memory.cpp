@@ -1,7 +1,6 @@
 // What a training step of BERT asks of the machine: nothing once warm, and nothing at all on the meta device, where the
 // largest model is planned by its shapes.
 #include <catch2/catch.hpp>
-#include <chrono>
 
 #include "bert_helpers.h"
 #include "cinta/autograd/tape.h"
@@ -65,8 +64,6 @@ TEST_CASE("a warm training step asks the machine for no memory", "[bert]") {
 }
 
 TEST_CASE("a training step of the largest BERT is planned on the meta device", "[bert]") {
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point start = Clock::now();
   context().status(meta);  // made at first use, and stays
   const MemoryStatistics before = memory_statistics(meta), before_cpu = memory_statistics(cpu);
   auto bytes = [&](Category category, const auto& counts) {
@@ -108,7 +105,4 @@ TEST_CASE("a training step of the largest BERT is planned on the meta device", "
   }
   CHECK(memory_statistics(meta).live == before.live);
   CHECK(memory_statistics(cpu).peak_total - before_cpu.live_total < 64 << 20);  // nothing of it is real
-  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  INFO(seconds);
-  CHECK(seconds < 10);
 }

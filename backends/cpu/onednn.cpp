@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <oneapi/dnnl/dnnl.hpp>
@@ -101,6 +102,8 @@ std::unique_ptr<Plan> make_plan(const Key& key) try {
   return nullptr;  // no implementation at all
 }
 
+std::atomic<int64_t> made{0};
+
 /// The plan for `key`, made at first use; null where there is none.
 const Plan* plan_for(const Key& key) {
   static std::shared_mutex mutex;
@@ -112,7 +115,7 @@ const Plan* plan_for(const Key& key) {
   const OneThread alone;
   const std::unique_lock writing(mutex);
   std::unique_ptr<Plan>& plan = plans[key];
-  if (!plan) plan = make_plan(key);
+  if (!plan) plan = make_plan(key), ++made;
   return plan.get();
 }
 
@@ -208,12 +211,15 @@ bool multiply(const Gemm& product) {
   return true;
 }
 
+int64_t plans_made() { return made; }
+
 }  // namespace cinta::onednn
 
 #else
 
 namespace cinta::onednn {
 bool multiply(const Gemm&) { return false; }
+int64_t plans_made() { return 0; }
 }  // namespace cinta::onednn
 
 #endif

@@ -9,4 +9,7 @@ namespace cinta::onednn {
 /// product.
 bool multiply(const Gemm& product);
 
+/// Plans made so far: a kind of product that was seen before needs no further one.
+int64_t plans_made();
+
 }  // namespace cinta::onednn
