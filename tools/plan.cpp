@@ -33,7 +33,7 @@ struct Options {
   bool json = false;
 };
 
-train::StepCost cost_of(const Options& options, models::Module& model, const std::function<Tensor()>& loss) {
+train::StepCost cost_of(const Options& options, models::Module& model, const Callback<Tensor()>& loss) {
   if (options.optimizer == "sgd") {
     optim::Sgd optimizer(model.parameters());
     return train::step_cost(model, loss, optimizer);

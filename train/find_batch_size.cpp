@@ -5,7 +5,7 @@
 
 namespace cinta::train {
 
-int64_t find_batch_size(const std::function<bool(int64_t)>& fits, int64_t most, Where where) {
+int64_t find_batch_size(const Callback<bool(int64_t)>& fits, int64_t most, Where where) {
   require(most >= 1, "find_batch_size", where, "the largest size to try is 1 or more, given ", most);
   const auto holds = [&](int64_t size) {
     try {

@@ -1,8 +1,8 @@
 // How large a batch may be.
 #pragma once
 #include <cstdint>
-#include <functional>
 
+#include "cinta/core/callback.h"
 #include "cinta/core/error.h"
 
 namespace cinta::train {
@@ -10,6 +10,6 @@ namespace cinta::train {
 /// The largest batch size of 1 .. most that `fits`; of those tried, a step that throws OutOfMemory does not. Asks for
 /// sizes that double, then halves the distance between the last that fits and the first that does not; what fits is
 /// taken to fit in every smaller size too. Throws OutOfMemory where not even 1 fits.
-int64_t find_batch_size(const std::function<bool(int64_t)>& fits, int64_t most, Where where = Where::current());
+int64_t find_batch_size(const Callback<bool(int64_t)>& fits, int64_t most, Where where = Where::current());
 
 }  // namespace cinta::train

@@ -102,7 +102,7 @@ class Booking : public autograd::Observer {
 
 }  // namespace
 
-StepCost step_cost(const models::Module& model, const std::function<Tensor()>& loss, optim::Optimizer& optimizer) {
+StepCost step_cost(const models::Module& model, const Callback<Tensor()>& loss, optim::Optimizer& optimizer) {
   const Device device = model.named_tensors().front().tensor.device();
   std::vector<LayerCost> layers;
   for (const bool warm : {false, true}) {  // the first step grows what the kernels work in

@@ -1,10 +1,10 @@
 // What a training step costs, layer by layer. On the meta device it is planned: nothing is computed, no memory is
 // taken.
 #pragma once
-#include <functional>
 #include <string>
 #include <vector>
 
+#include "cinta/core/callback.h"
 #include "cinta/core/memory.h"
 #include "cinta/models/module.h"
 #include "cinta/optim/optimizer.h"
@@ -26,6 +26,6 @@ struct StepCost {
 
 /// Runs two steps (the loss, its gradients, an update) and tells of the second. The statistics of the model's device
 /// start anew at its beginning.
-StepCost step_cost(const models::Module& model, const std::function<Tensor()>& loss, optim::Optimizer& optimizer);
+StepCost step_cost(const models::Module& model, const Callback<Tensor()>& loss, optim::Optimizer& optimizer);
 
 }  // namespace cinta::train
