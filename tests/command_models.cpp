@@ -78,7 +78,10 @@ TEST_CASE("a step is planned as it then is", "[command_models]") {
     const nlohmann::json planned = cost(model, "meta"), measured = cost(model, "cpu");
     CHECK(planned["layers"] == measured["layers"]);
     const double wanted = measured["peak_bytes"], workspace = measured["peak_bytes_by_category"]["workspace"];
-    CHECK(std::abs(planned["peak_bytes"].get<double>() - (wanted - workspace)) < 0.002 * wanted + 4096);
+    // A thread's workspace may first be asked for after the peak, so it may count there or not.
+    const double found = planned["peak_bytes"], rounding = 0.002 * wanted + 4096;
+    CHECK(found >= wanted - workspace - rounding);
+    CHECK(found <= wanted + rounding);
   }
   const nlohmann::json layers = cost({"30,40,5", "--batch_size", "8"}, "meta")["layers"];
   CHECK(layers[0]["parameters"] == 30 * 40 + 40);
