@@ -54,10 +54,6 @@ std::vector<std::pair<std::string, std::string>> contents(const std::string& dir
   return out;
 }
 
-bool holds(const std::string& path, const std::string& text) {
-  return fs::exists(path) && read_bytes(path).find(text) != std::string::npos;
-}
-
 /// Starts a run, sends it a signal once `sign` stands in its metrics, returns how it ended.
 Finished interrupted(const Arguments& command, const std::string& directory, const std::string& sign, int signal) {
   Finished finished;

@@ -128,4 +128,16 @@ inline std::string replaced(std::string text, const std::string& old, const std:
   return text.replace(at, old.size(), by);
 }
 
+/// True iff the file is there and has `text` in it.
+inline bool holds(const std::string& path, const std::string& text) {
+  return std::filesystem::exists(path) && read_bytes(path).find(text) != std::string::npos;
+}
+
+/// Twenty steps of a small perceptron.
+inline Arguments short_training(const std::string& directory, const Arguments& more = {}) {
+  return Arguments{"train",    "mlp", "--data",    "generated", "--output_dir",    directory, "--max_steps", "20",
+                   "--hidden", "8",   "--threads", "1",         "--logging_steps", "5",       "--quiet"} +
+         more;
+}
+
 }  // namespace cinta::testing

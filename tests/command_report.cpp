@@ -9,20 +9,10 @@
 using namespace cinta::testing;
 namespace fs = std::filesystem;
 
-namespace {
-
-Arguments train(const std::string& directory, const Arguments& more = {}) {
-  return Arguments{"train",    "mlp", "--data",    "generated", "--output_dir",    directory, "--max_steps", "20",
-                   "--hidden", "8",   "--threads", "1",         "--logging_steps", "5",       "--quiet"} +
-         more;
-}
-
-}  // namespace
-
 TEST_CASE("cinta train leaves a report, or what it leaves without one", "[command]") {
   const Scratch scratch;
-  REQUIRE(run_cinta(train(scratch / "a 'run'", {"--seeds", "2"})).code == 0);
-  REQUIRE(run_cinta(train(scratch / "none", {"--report", "none"})).code == 0);
+  REQUIRE(run_cinta(short_training(scratch / "a 'run'", {"--seeds", "2"})).code == 0);
+  REQUIRE(run_cinta(short_training(scratch / "none", {"--report", "none"})).code == 0);
   for (const char* part : {"", "/seed-1"}) {
     const std::string page = read_bytes(scratch / "a 'run'" + part + "/report.html");
     CHECK(fault_of(page) == "");
@@ -34,7 +24,7 @@ TEST_CASE("cinta train leaves a report, or what it leaves without one", "[comman
   for (const char* name : {"/model.safetensors", "/metrics.jsonl"})
     CHECK(read_bytes(scratch / "a 'run'" + name) == read_bytes(scratch / "none" + name));
 
-  const Finished refused = run_cinta(train(scratch / "pdf", {"--report", "pdf"}));
+  const Finished refused = run_cinta(short_training(scratch / "pdf", {"--report", "pdf"}));
   CHECK(refused.code == 2);
   CHECK_THAT(refused.error, Catch::Contains("--report"));
   CHECK(!fs::exists(scratch / "pdf"));
@@ -45,7 +35,7 @@ TEST_CASE("a report that cannot be written is told once and does not end the tra
   for (const char* name : {"report.html", "times.jsonl"}) {
     const std::string directory = scratch / name;
     fs::create_directories(directory + "/" + name + "/in the way");
-    const Finished finished = run_cinta(train(directory));
+    const Finished finished = run_cinta(short_training(directory));
     INFO(finished.error);
     CHECK(finished.code == 0);
     CHECK(std::ranges::count(finished.error, '\n') == 1);

@@ -165,6 +165,6 @@ TEST_CASE("bash completes commands, options and files", "[command_settings]") {
   CHECK(completed("ev", 1) == "eval\n");
   CHECK(completed("train m", 2) == "mlp\n");
   CHECK(completed("train mlp --learn", 3) == "--learning_rate\n");
-  CHECK(completed("eval --quiet da", 3) == "\n");
+  CHECK(completed("eval --json da", 3) == "\n");
   CHECK(completed("eval --data da", 3) == "data.csv\n");
 }

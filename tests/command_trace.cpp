@@ -11,12 +11,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-Arguments train(const std::string& directory, const Arguments& more = {}) {
-  return Arguments{"train",    "mlp", "--data",    "generated", "--output_dir",    directory, "--max_steps", "20",
-                   "--hidden", "8",   "--threads", "1",         "--logging_steps", "5",       "--quiet"} +
-         more;
-}
-
 /// How many slices of each name are in a timeline.
 std::map<std::string, int64_t> slices_in(const std::string& path) {
   std::map<std::string, int64_t> out;
@@ -76,9 +70,9 @@ TEST_CASE("cinta trace shows a step of a model", "[command]") {
 
 TEST_CASE("a training that is traced leaves what it leaves untraced, and a timeline of its steps", "[command]") {
   const Scratch scratch;
-  REQUIRE(run_cinta(train(scratch / "plain")).code == 0);
+  REQUIRE(run_cinta(short_training(scratch / "plain")).code == 0);
   const std::string trace = scratch / "traced/trace.json";
-  const Finished finished = run_cinta(train(scratch / "traced", {"--trace", trace, "--trace_steps", "3:5"}));
+  const Finished finished = run_cinta(short_training(scratch / "traced", {"--trace", trace, "--trace_steps", "3:5"}));
   INFO(finished.error);
   REQUIRE(finished.code == 0);
   for (const char* name : {"/model.safetensors", "/metrics.jsonl"})
@@ -92,7 +86,7 @@ TEST_CASE("a training that is traced leaves what it leaves untraced, and a timel
 TEST_CASE("a run reported to TensorBoard has an event file, and another for each time it is resumed", "[command]") {
   const Scratch scratch;
   const std::string directory = scratch / "run";
-  REQUIRE(run_cinta(train(directory, {"--report_to", "jsonl,tensorboard"})).code == 0);
+  REQUIRE(run_cinta(short_training(directory, {"--report_to", "jsonl,tensorboard"})).code == 0);
   REQUIRE(event_files(directory).size() == 1);
   const std::string events = read_bytes(event_files(directory)[0]);
   CHECK(count(events, "train/loss") == 4);
@@ -100,29 +94,30 @@ TEST_CASE("a run reported to TensorBoard has an event file, and another for each
   CHECK(count(events, "eval/accuracy") == 1);
   CHECK(count(events, "eval/epoch") == 1);
 
-  REQUIRE(run_cinta(train(directory, {"--report_to", "tensorboard", "--resume"})).code == 0);  // nothing is left to do
+  // nothing is left to do
+  REQUIRE(run_cinta(short_training(directory, {"--report_to", "tensorboard", "--resume"})).code == 0);
   REQUIRE(event_files(directory).size() == 2);
   CHECK(read_bytes(event_files(directory)[0]) == events);
   CHECK(count(read_bytes(event_files(directory)[1]), "loss") == 0);
-  REQUIRE(run_cinta(train(directory, {"--report_to", "tensorboard", "--overwrite"})).code == 0);
+  REQUIRE(run_cinta(short_training(directory, {"--report_to", "tensorboard", "--overwrite"})).code == 0);
   CHECK(event_files(directory).size() == 1);
-  REQUIRE(run_cinta(train(scratch / "none")).code == 0);
+  REQUIRE(run_cinta(short_training(scratch / "none")).code == 0);
   CHECK(event_files(scratch / "none").empty());
 }
 
 TEST_CASE("reports that cannot be made are refused", "[command]") {
   const Scratch scratch;
   const std::string directory = scratch / "run", file = scratch / "trace.json";
-  check_refused(train(directory, {"--report_to", "jsonl,wandb"}), "given 'jsonl,wandb'");
+  check_refused(short_training(directory, {"--report_to", "jsonl,wandb"}), "given 'jsonl,wandb'");
   for (const char* steps : {"0:3", "5:4", "a:b", "3:", ":3", "1:2:3"})
-    check_refused(train(directory, {"--trace", file, std::string("--trace_steps=") + steps}), "FIRST:LAST");
+    check_refused(short_training(directory, {"--trace", file, std::string("--trace_steps=") + steps}), "FIRST:LAST");
   CHECK(!fs::exists(directory));
-  check_refused(train(directory, {"--trace", file, "--trace_steps", "21:22"}), "whose last is 20");
-  check_refused(train(directory, {"--trace", scratch / "no/trace.json"}), "no/.trace.json");
-  check_refused(train(directory, {"--trace", scratch.path()}), "is a directory");
+  check_refused(short_training(directory, {"--trace", file, "--trace_steps", "21:22"}), "whose last is 20");
+  check_refused(short_training(directory, {"--trace", scratch / "no/trace.json"}), "no/.trace.json");
+  check_refused(short_training(directory, {"--trace", scratch.path()}), "is a directory");
   CHECK(!fs::exists(directory + "/model.safetensors"));
-  REQUIRE(run_cinta(train(directory)).code == 0);
-  check_refused(train(directory, {"--trace", file, "--resume"}), "has done 20");
+  REQUIRE(run_cinta(short_training(directory)).code == 0);
+  check_refused(short_training(directory, {"--trace", file, "--resume"}), "has done 20");
   CHECK(!fs::exists(file));
 
   check_refused({"trace", "--model", "huge"}, "huge");

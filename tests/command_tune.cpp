@@ -50,10 +50,6 @@ std::vector<json> trials_in(const std::string& directory) {
   return trials;
 }
 
-bool holds(const std::string& path, const std::string& text) {
-  return fs::exists(path) && read_bytes(path).find(text) != std::string::npos;
-}
-
 void wait_until(const Child& child, const std::function<bool()>& sign) {
   while (child.running() && !sign()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
 }

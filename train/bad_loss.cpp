@@ -6,7 +6,7 @@
 
 namespace cinta::train {
 
-void report_bad_loss(double loss, int64_t step, const std::function<Forward()>& forward, Where where) {
+void report_bad_loss(double loss, int64_t step, const Callback<Forward()>& forward, Where where) {
   const std::string what = join("the loss of step ", step, " is ", loss, ": ");
   try {
     const autograd::AnomalyScope hunt;

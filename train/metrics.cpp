@@ -2,6 +2,7 @@
 #include "cinta/train/metrics.h"
 
 #include <charconv>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -176,6 +177,10 @@ MetricsFile read_metrics(const std::string& path, Where where) {
     return true;
   });
   return file;
+}
+
+double seconds_since_1970() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 }  // namespace cinta::train

@@ -72,4 +72,7 @@ bool has_steps(const std::string& path, Where where = Where::current());
 /// Reads the file; a last line without its end (a run in progress) is left out. Throws FileError naming file and line.
 MetricsFile read_metrics(const std::string& path, Where where = Where::current());
 
+/// Now, as the logs that have times tell it.
+double seconds_since_1970();
+
 }  // namespace cinta::train

@@ -24,9 +24,6 @@ using Clock = std::chrono::steady_clock;
 constexpr int64_t watched_step = 3;  // of this process: memory and plans are made in the first
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
-double seconds_since_1970() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 std::string model_text(const ReportRun& run, const models::Module& model) {
   std::string out;

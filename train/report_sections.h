@@ -43,7 +43,23 @@ struct OpTime {
   int64_t calls = 0, forward = 0, backward = 0;
   int color = 0;  ///< k0 to k9 of the style sheet
   int64_t total() const { return forward + backward; }
+  void add(const OpTime& other) {
+    calls += other.calls;
+    forward += other.forward;
+    backward += other.backward;
+  }
 };
+
+/// At most `most` rows: where there are more, the last place is that of `rest`, to which all from there on are added.
+template <class Row>
+void fold_rest(std::vector<Row>& rows, size_t most, Row rest) {
+  if (rows.size() <= most) return;
+  rest.name = join(rows.size() - most + 1, " more");
+  for (size_t i = most - 1; i < rows.size(); ++i) rest.add(rows[i]);
+  rows.resize(most - 1);
+  rows.push_back(std::move(rest));
+}
+
 /// The slowest first; phases are among them, and what is no op's.
 std::vector<OpTime> times_by_op(const StepProfile& profile);
 std::vector<OpTime> times_by_module(const StepProfile& profile);

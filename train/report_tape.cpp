@@ -15,6 +15,11 @@ constexpr int row_height = 26, rail = 64, spine = 54;
 struct Kept {
   std::string name;
   int64_t nodes = 0, held = 0, elsewhere = 0;
+  void add(const Kept& other) {
+    nodes += other.nodes;
+    held += other.held;
+    elsewhere += other.elsewhere;
+  }
 };
 
 template <class NameOf>
@@ -34,16 +39,7 @@ std::string table(const std::vector<TapeNode>& tape, const char* what, NameOf na
     rows.push_back(sum);
   }
   std::ranges::stable_sort(rows, std::greater(), [](const Kept& sum) { return sum.held + sum.elsewhere; });
-  if (rows.size() > most_rows) {
-    Kept rest{.name = join(rows.size() - most_rows + 1, " more")};
-    for (size_t i = most_rows - 1; i < rows.size(); ++i) {
-      rest.nodes += rows[i].nodes;
-      rest.held += rows[i].held;
-      rest.elsewhere += rows[i].elsewhere;
-    }
-    rows.resize(most_rows - 1);
-    rows.push_back(rest);
-  }
+  fold_rest(rows, most_rows, {});
   int64_t longest = 1;
   for (const Kept& row : rows) longest = std::max(longest, row.held + row.elsewhere);
   const auto percent = [&](int64_t bytes) { return 100 * static_cast<double>(bytes) / static_cast<double>(longest); };

@@ -51,16 +51,7 @@ bool is_frame(const TraceSlice& slice) {  // the step itself and the walk backwa
 }
 
 std::string table(const StepProfile& profile, std::vector<OpTime> rows, const char* what) {
-  if (rows.size() > most_rows) {
-    OpTime rest{.name = join(rows.size() - most_rows + 1, " more"), .color = rest_color};
-    for (size_t i = most_rows - 1; i < rows.size(); ++i) {
-      rest.calls += rows[i].calls;
-      rest.forward += rows[i].forward;
-      rest.backward += rows[i].backward;
-    }
-    rows.resize(most_rows - 1);
-    rows.push_back(rest);
-  }
+  fold_rest(rows, most_rows, {.name = {}, .color = rest_color});
   const double whole = static_cast<double>(profile.slices.front().end - profile.slices.front().begin);
   int64_t longest = 1;
   for (const OpTime& row : rows) longest = std::max(longest, row.total());

@@ -2,7 +2,6 @@
 #include "cinta/train/step_cost.h"
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <optional>
 #include <set>
@@ -20,17 +19,10 @@ using Inputs = std::span<const Tensor* const>;
 
 /// "bert.encoder.layer.0" of "bert.encoder.layer.0.attention": up to the first number, or two names.
 std::string layer_of(const std::string& path) {
-  size_t end = 0;
-  for (int names = 1;; ++names) {
-    const size_t begin = end;
-    end = std::min(path.find('.', begin), path.size());
-    if (end == path.size()) return path;
-    const bool number = std::isdigit(static_cast<unsigned char>(path[begin]));
-    const bool number_follows = std::isdigit(static_cast<unsigned char>(path[end + 1]));
-    const bool list = path.find_first_of("0123456789", end) != path.npos;
-    if (number || (names == 2 && !number_follows && !list)) return path.substr(0, end);
-    ++end;
-  }
+  const auto name_end = [&](size_t begin) { return std::min(path.find('.', begin), path.size()); };
+  const size_t number = path.find_first_of("0123456789"), first = name_end(0);
+  if (number != path.npos) return path.substr(0, name_end(number));
+  return path.substr(0, first == path.size() ? first : name_end(first + 1));
 }
 
 /// Multiplications and additions of an op that is a product of matrices, else 0.

@@ -66,10 +66,6 @@ std::string session(int64_t status) { return field(7, field(1, status)); }
 
 std::string scalar(std::string_view tag, float value) { return field(1, field(1, tag) + field(2, value)); }
 
-double seconds_since_1970() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
 const std::string file_prefix = "events.out.tfevents.";
 
 /// events.out.tfevents.<seconds since 1970>.<host>.<process>.0; readers take the files of a directory in the order of
