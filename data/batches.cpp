@@ -22,36 +22,48 @@ Batch ExampleBatches::batch(int64_t step) const {
   return out;
 }
 
-MaskedBatches::MaskedBatches(const Sequences& sequences, const Masker& masker, int64_t batch_size, uint64_t seed,
+MaskedBatches::MaskedBatches(int64_t count, int64_t length, const Masker& masker, int64_t batch_size, uint64_t seed,
                              Walk walk, Where where)
-    : sequences_(sequences),
-      masker_(masker),
+    : masker_(masker),
+      count_(count),
+      length_(length),
       batch_size_(batch_size),
       walk_(walk),
-      order_(sequences.count, batch_size, seed, where) {}
+      order_(count, batch_size, seed, where) {}
+
+MaskedBatches::MaskedBatches(const Sequences& sequences, const Masker& masker, int64_t batch_size, uint64_t seed,
+                             Walk walk, Where where)
+    : MaskedBatches(sequences.count, sequences.length, masker, batch_size, seed, walk, where) {
+  sequences_ = &sequences;
+}
+
+int32_t MaskedBatches::write(const Draw& draw, std::span<int64_t> ids, Batch&) const {
+  std::ranges::copy(sequences_->ids.subspan(static_cast<size_t>(draw.sample * length_), ids.size()), ids.begin());
+  return sequences_->lengths[static_cast<size_t>(draw.sample)];
+}
 
 Batch MaskedBatches::batch(int64_t step) const {
-  const int64_t length = sequences_.length, capacity = masker_.capacity(length);
+  const int64_t capacity = masker_.capacity(length_);
   std::vector<Draw> draws;
   if (walk_ == Walk::shuffled) draws = order_.draws(step);
   for (int64_t i = step * batch_size_; walk_ == Walk::in_order && i < (step + 1) * batch_size_; ++i)
     draws.push_back({i, 0});
   Batch out;
   out.step = step;
-  out.ids.resize(static_cast<size_t>(batch_size_ * length));
+  out.ids.resize(static_cast<size_t>(batch_size_ * length_));
   out.rows.resize(static_cast<size_t>(batch_size_ * capacity));
   out.labels.resize(out.rows.size(), ignored_label);
   for (int64_t b = 0; b < batch_size_; ++b) {
-    const auto [sample, epoch] = draws[static_cast<size_t>(b)];
-    const bool absent = sample >= sequences_.count;
-    const auto begin = sequences_.ids.begin() + (absent ? 0 : sample * length);
-    const std::span<int64_t> ids(out.ids.data() + b * length, static_cast<size_t>(length));
+    const Draw draw = draws[static_cast<size_t>(b)];
+    const bool absent = draw.sample >= count_;
+    const std::span<int64_t> ids(out.ids.data() + b * length_, static_cast<size_t>(length_));
     const std::span<int64_t> places(out.rows.data() + b * capacity, static_cast<size_t>(capacity));
     const std::span<int64_t> labels(out.labels.data() + b * capacity, places.size());
-    std::copy(begin, begin + length, ids.begin());
-    out.lengths.push_back(absent ? 1 : sequences_.lengths[static_cast<size_t>(sample)]);
-    if (!absent) out.items += masker_.mask(ids, epoch, sample, places, labels);
-    for (int64_t& place : places) place += b * length;
+    const int32_t length = write(absent ? Draw{0, 0} : draw, ids, out);
+    out.lengths.push_back(absent ? 1 : length);
+    if (!absent) out.items += masker_.mask(ids, draw.epoch, draw.sample, places, labels);
+    if (absent && !out.kinds.empty()) out.kinds.back() = ignored_label;
+    for (int64_t& place : places) place += b * length_;
   }
   return out;
 }

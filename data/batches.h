@@ -1,11 +1,12 @@
 // The batch sources of the reference runs.
 #pragma once
 #include <cstdint>
+#include <span>
 
-#include "cinta/data/corpus.h"
 #include "cinta/data/examples.h"
 #include "cinta/data/loader.h"
 #include "cinta/data/masking.h"
+#include "cinta/data/sequences.h"
 
 namespace cinta::data {
 
@@ -36,12 +37,20 @@ class MaskedBatches : public BatchSource {
   double epoch(int64_t step) const override { return order_.epoch(step); }
   int64_t steps_per_epoch() const { return order_.steps_per_epoch(); }
   /// Rows of a batch: batch size times the masker's capacity.
-  int64_t rows() const { return batch_size_ * masker_.capacity(sequences_.length); }
+  int64_t rows() const { return batch_size_ * masker_.capacity(length_); }
+
+ protected:
+  /// For samples of another kind, which `write` makes.
+  MaskedBatches(int64_t count, int64_t length, const Masker& masker, int64_t batch_size, uint64_t seed, Walk walk,
+                Where where);
+  /// Writes a sample's tokens, not yet masked, and what else the batch holds of it. Returns the tokens before the
+  /// padding.
+  virtual int32_t write(const Draw& draw, std::span<int64_t> ids, Batch& batch) const;
 
  private:
-  const Sequences& sequences_;
+  const Sequences* sequences_ = nullptr;
   const Masker& masker_;
-  int64_t batch_size_;
+  int64_t count_, length_, batch_size_;
   Walk walk_;
   Order order_;
 };

@@ -1,4 +1,4 @@
-// Files, licence comments, the split by hash and the sequences.
+// Files, licence comments and the split by hash.
 #include "cinta/data/corpus.h"
 
 #include <algorithm>
@@ -149,30 +149,6 @@ DocumentSplit split_documents(std::vector<Document> documents, double fraction, 
   }
   require(!out.train.empty(), "split_documents", where, "no document is left for training: all ", rest.size(),
           " of them resemble one of the ", out.held_out.size(), " held out");
-  return out;
-}
-
-Sequences make_sequences(const std::vector<Document>& documents, const WordPiece& tokenizer, int64_t length,
-                         Where where) {
-  require(length >= 3, "make_sequences", where, "a sequence needs [CLS], a token and [SEP], given length ", length);
-  const Vocabulary& vocabulary = tokenizer.vocabulary();
-  const int32_t begin = vocabulary.id("[CLS]", where), end = vocabulary.id("[SEP]", where);
-  const int32_t padding = vocabulary.id("[PAD]", where);
-  Sequences out{0, length, {}, {}};
-  const size_t room = static_cast<size_t>(length - 2);
-  for (const Document& document : documents) {
-    const std::vector<int32_t> tokens = tokenizer.encode(document.text, document.path, where);
-    for (size_t at = 0; at < tokens.size(); at += room) {
-      const size_t count = std::min(room, tokens.size() - at);
-      out.ids.push_back(begin);
-      out.ids.insert(out.ids.end(), tokens.begin() + static_cast<ptrdiff_t>(at),
-                     tokens.begin() + static_cast<ptrdiff_t>(at + count));
-      out.ids.push_back(end);
-      out.ids.insert(out.ids.end(), room - count, padding);
-      out.lengths.push_back(static_cast<int32_t>(count) + 2);
-      ++out.count;
-    }
-  }
   return out;
 }
 

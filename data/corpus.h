@@ -1,4 +1,4 @@
-// Text for language models: the files of a folder, split into training and held-out documents, cut into sequences.
+// Text for language models: the files of a folder, split into training and held-out documents.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "cinta/core/error.h"
-#include "cinta/data/wordpiece.h"
 
 namespace cinta::data {
 
@@ -38,16 +37,5 @@ DocumentSplit split_documents(std::vector<Document> documents, double fraction, 
 /// Whether two documents share at least half of their distinct lines (Jaccard similarity of the sets of lines; blanks
 /// at both ends of a line do not count).
 bool is_near_duplicate(std::string_view a, std::string_view b);
-
-/// Token sequences of equal length, padded at the end.
-struct Sequences {
-  int64_t count = 0, length = 0;
-  std::vector<int32_t> ids;      ///< [count, length]: [CLS] tokens [SEP] [PAD]...
-  std::vector<int32_t> lengths;  ///< [count], [CLS] and [SEP] counted
-};
-
-/// Cuts each document's tokens into sequences of `length`; only a document's last sequence may need padding.
-Sequences make_sequences(const std::vector<Document>& documents, const WordPiece& tokenizer, int64_t length,
-                         Where where = Where::current());
 
 }  // namespace cinta::data

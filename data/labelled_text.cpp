@@ -177,16 +177,17 @@ std::vector<std::string> label_names(const std::vector<std::string>& labels) {
 ClassifiedSequences encode(const LabelledText& text, const WordPiece& tokenizer, const std::vector<std::string>& names,
                            int64_t length, Where where) {
   require(length >= 3, "encode", where, "a sequence needs [CLS], a token and [SEP], given length ", length);
-  ClassifiedSequences out{{static_cast<int64_t>(text.count()), length, {}, {}}, {}, {}};
+  ClassifiedSequences out;
+  SequenceArrays arrays;
   const int32_t padding = tokenizer.vocabulary().id("[PAD]", where);
   const bool pairs = !text.second.empty();
   for (size_t i = 0; i < text.count(); ++i) {
     Encoding encoding = pairs ? tokenizer.encode_pair(text.first[i], text.second[i], length, where)
                               : tokenizer.encode_framed(text.first[i], length, where);
-    out.sequences.lengths.push_back(static_cast<int32_t>(encoding.ids.size()));
+    arrays.lengths.push_back(static_cast<int32_t>(encoding.ids.size()));
     encoding.ids.resize(static_cast<size_t>(length), padding);
     encoding.types.resize(static_cast<size_t>(length), 0);
-    out.sequences.ids.insert(out.sequences.ids.end(), encoding.ids.begin(), encoding.ids.end());
+    arrays.ids.insert(arrays.ids.end(), encoding.ids.begin(), encoding.ids.end());
     if (pairs) out.types.insert(out.types.end(), encoding.types.begin(), encoding.types.end());
     if (text.labels.empty()) continue;
     const auto found = std::ranges::find(names, text.labels[i]);
@@ -194,6 +195,7 @@ ClassifiedSequences encode(const LabelledText& text, const WordPiece& tokenizer,
             "', which is none of the model's ", names.size());
     out.labels.push_back(found - names.begin());
   }
+  out.sequences = sequences_of(length, std::move(arrays));
   return out;
 }
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "cinta/data/corpus.h"
 #include "cinta/data/loader.h"
+#include "cinta/data/sequences.h"
 #include "cinta/data/wordpiece.h"
 
 namespace cinta::data {

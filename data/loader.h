@@ -19,6 +19,7 @@ struct Batch {
   std::vector<int32_t> lengths;  ///< language models: [samples], tokens before the padding
   std::vector<int64_t> rows;     ///< masked models: [capacity], flat positions (sample * length + place) of the targets
   std::vector<int64_t> labels;   ///< [samples], or one for each row; -100 is ignored
+  std::vector<int64_t> kinds;    ///< pairs for next-sentence prediction: [samples]; -100 is ignored
   bool operator==(const Batch&) const = default;
 };
 

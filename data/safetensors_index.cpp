@@ -1,4 +1,6 @@
 // The index of a sharded model: read as strictly as the headers of its files, and written.
+#include "cinta/data/safetensors_index.h"
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 

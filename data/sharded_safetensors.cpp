@@ -7,6 +7,7 @@
 #include "cinta/data/atomic_file.h"
 #include "cinta/data/file.h"
 #include "cinta/data/safetensors_header.h"
+#include "cinta/data/safetensors_index.h"
 
 namespace cinta::data {
 

@@ -3,8 +3,6 @@
 //   model.safetensors
 //   model-00001-of-00002.safetensors, model-00002-of-00002.safetensors, model.safetensors.index.json
 #pragma once
-#include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,15 +13,7 @@ namespace cinta::data {
 inline constexpr const char* weights_file = "model.safetensors";
 inline constexpr const char* weights_index = "model.safetensors.index.json";
 
-/// What an index says.
-struct SafetensorsIndex {
-  std::optional<uint64_t> total_size;         ///< bytes of all tensors; some writers leave it out
-  std::map<std::string, std::string> shards;  ///< tensor -> name of the file that holds it
-};
-
-/// Throws FileError for damaged JSON, keys twice or unknown, numbers that are none, and names of shards that are not
-/// plain names of .safetensors files: no shard lies outside the index's own directory.
-SafetensorsIndex parse_safetensors_index(std::string_view json, std::string_view file, Where where = Where::current());
+struct SafetensorsIndex;  // safetensors_index.h
 
 /// A tensor and the file it lies in.
 struct StoredTensor {

@@ -2,6 +2,7 @@
 #include "cinta/data/vocabulary.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "cinta/data/atomic_file.h"
 #include "cinta/data/file.h"
@@ -9,13 +10,23 @@
 
 namespace cinta::data {
 
+struct Vocabulary::Index {
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+  };
+  std::unordered_map<std::string, int32_t, Hash, std::equal_to<>> ids;
+};
+
 Vocabulary::Vocabulary(std::vector<std::string> tokens, const std::string& name, Where where)
     : tokens_(std::move(tokens)) {
+  const auto index = std::make_shared<Index>();
+  index_ = index;
   for (size_t i = 0; i < tokens_.size(); ++i) {
     const std::string line = join(name, ": line ", i + 1);
     require<FileError>(!tokens_[i].empty(), "vocabulary", where, line, ": found nothing, expected a token");
     require_utf8(tokens_[i], line, where);
-    const auto [first, added] = ids_.emplace(tokens_[i], static_cast<int32_t>(i));
+    const auto [first, added] = index->ids.emplace(tokens_[i], static_cast<int32_t>(i));
     require<FileError>(added, "vocabulary", where, line, ": token \"", tokens_[i], "\" stands already in line ",
                        first->second + 1);
   }
@@ -24,9 +35,11 @@ Vocabulary::Vocabulary(std::vector<std::string> tokens, const std::string& name,
 }
 
 Vocabulary Vocabulary::load(const std::string& path, Where where) {
-  const std::string text = read_file(path, maximum_file_bytes, where);
+  return parse(read_file(path, maximum_file_bytes, where), path, where);
+}
+
+Vocabulary Vocabulary::parse(std::string_view rest, const std::string& name, Where where) {
   std::vector<std::string> tokens;
-  std::string_view rest = text;
   while (!rest.empty()) {
     const size_t end = rest.find('\n');
     std::string_view line = rest.substr(0, end);
@@ -35,7 +48,7 @@ Vocabulary Vocabulary::load(const std::string& path, Where where) {
     tokens.emplace_back(line.substr(0, last == line.npos ? 0 : last + 1));
   }
   while (!tokens.empty() && tokens.back().empty()) tokens.pop_back();
-  return Vocabulary(std::move(tokens), path, where);
+  return Vocabulary(std::move(tokens), name, where);
 }
 
 std::string Vocabulary::text() const {
@@ -57,8 +70,8 @@ const std::string& Vocabulary::token(int64_t id, Where where) const {
 }
 
 int32_t Vocabulary::find(std::string_view token) const {
-  const auto found = ids_.find(token);
-  return found == ids_.end() ? -1 : found->second;
+  const auto found = index_->ids.find(token);
+  return found == index_->ids.end() ? -1 : found->second;
 }
 
 int32_t Vocabulary::id(std::string_view token, Where where) const {

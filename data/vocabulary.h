@@ -1,9 +1,9 @@
 // The tokens of a model and their numbers, as kept in vocab.txt: one token a line, its number is the line's.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "cinta/core/error.h"
@@ -19,6 +19,8 @@ class Vocabulary {
   /// Reads vocab.txt: lines end in LF or CRLF, blanks at a line's end are dropped, empty lines may stand at the end
   /// only.
   static Vocabulary load(const std::string& path, Where where = Where::current());
+  /// The same from a text in memory, which `name` stands for in messages.
+  static Vocabulary parse(std::string_view text, const std::string& name, Where where = Where::current());
   /// What vocab.txt holds.
   std::string text() const;
   /// Writes vocab.txt.
@@ -36,12 +38,9 @@ class Vocabulary {
   static constexpr std::string_view specials[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
 
  private:
-  struct Hash {
-    using is_transparent = void;
-    size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
-  };
+  struct Index;  // a hash table, which those who include this need not read
   std::vector<std::string> tokens_;
-  std::unordered_map<std::string, int32_t, Hash, std::equal_to<>> ids_;
+  std::shared_ptr<const Index> index_;
 };
 
 }  // namespace cinta::data

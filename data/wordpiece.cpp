@@ -2,6 +2,7 @@
 #include "cinta/data/wordpiece.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "cinta/data/unicode.h"
 

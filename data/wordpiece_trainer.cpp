@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <queue>
+#include <unordered_map>
 
 #include "cinta/data/unicode.h"
 
@@ -168,13 +169,28 @@ class Trainer {
 
 }  // namespace
 
-void count_words(WordCounts& counts, std::string_view text, TokenizerOptions options, const std::string& name,
-                 Where where) {
-  for (std::string& word : basic_words(text, options, name, where)) ++counts[std::move(word)];
+struct WordCounter::Table {
+  std::unordered_map<std::string, int64_t> counts;
+};
+
+WordCounter::WordCounter(TokenizerOptions options) : options_(options), table_(std::make_unique<Table>()) {}
+WordCounter::~WordCounter() = default;
+
+void WordCounter::add(std::string_view text, const std::string& name, Where where) {
+  for (std::string& word : basic_words(text, options_, name, where)) ++table_->counts[std::move(word)];
 }
 
-Vocabulary learn_vocabulary(const WordCounts& counts, int64_t size, Where where) {
-  Trainer trainer(std::map<std::string, int64_t>(counts.begin(), counts.end()));  // sorted, so the order is ours
+std::vector<WordCount> WordCounter::counts() const {
+  std::vector<WordCount> out;
+  for (const auto& [word, count] : table_->counts) out.push_back({word, count});
+  std::ranges::sort(out, {}, &WordCount::word);
+  return out;
+}
+
+Vocabulary learn_vocabulary(const std::vector<WordCount>& counts, int64_t size, Where where) {
+  std::map<std::string, int64_t> sorted;
+  for (const auto& [word, count] : counts) sorted[word] += count;
+  Trainer trainer(sorted);
   require(trainer.size() <= size, "learn_vocabulary", where, "a vocabulary of ", size, " cannot hold the ",
           trainer.size(), " special tokens and characters of this text");
   while (trainer.size() < size && trainer.merge_next()) {

@@ -9,7 +9,7 @@ using namespace cinta;
 int main(int argc, char** argv) {
   if (argc < 2) return std::puts("usage: masked_bert FOLDER [STEPS]"), 2;
   auto say = [](const std::string& text) { std::puts(text.c_str()); };
-  train::MaskedCorpus corpus = train::prepare_corpus(argv[1], /*vocab_size=*/4096, /*length=*/64, /*seed=*/0, say);
+  data::MaskedCorpus corpus = data::prepare_corpus(argv[1], {.vocab_size = 4096, .length = 64}, say);
   models::BertConfig config = models::BertConfig::named("tiny");
   config.max_position_embeddings = 64;
   train::MaskedTask task(corpus, config, /*batch_size=*/32, /*seed=*/0);

@@ -1,6 +1,7 @@
 // Weights in files: the names that other programs use, what is missing or too much, and nothing changed by an error.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <map>
 
 #include "bert_helpers.h"
 #include "cinta/models/mlp.h"

@@ -3,6 +3,7 @@
 // hundred f32 operations deep.
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <map>
 
 #include "bert_helpers.h"
 #include "cinta/autograd/tape.h"

@@ -1,6 +1,7 @@
 // Checkpointing: the same gradients bit for bit with less memory, no op run again that was to be kept, one hook call
 // for a weight used inside and outside, and functions that change are found out.
 #include <catch2/catch.hpp>
+#include <map>
 
 #include "bert_helpers.h"
 #include "cinta/autograd/checkpoint.h"

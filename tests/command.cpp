@@ -13,19 +13,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Text files that differ in most lines.
-std::string write_texts(const Scratch& scratch, const std::string& name, const std::string& word) {
-  fs::create_directory(scratch / name);
-  for (int file = 0; file < 8; ++file) {
-    std::string text;
-    for (int line = 0; line < 16; ++line)
-      text += "int " + word + std::to_string(file * line) + " = name" + std::to_string(file) + " + other" +
-              std::to_string(file + line) + ";\n";
-    write_bytes(scratch / (name + "/" + std::to_string(file) + ".txt"), text);
-  }
-  return scratch / name;
-}
-
 Arguments bert(const std::string& data, const std::string& directory, const std::string& steps = "60") {
   return {"train",        "bert", "--data",          data, "--output_dir", directory, "--sequence_length", "16",
           "--vocab_size", "160",  "--batch_size",    "2",  "--max_steps",  steps,     "--warmup_steps",    "2",

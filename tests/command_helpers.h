@@ -52,7 +52,7 @@ class Child {
     const rlimit size{limits.file_bytes, limits.file_bytes};
     constexpr unsigned no_user = 65534;
     const bool ready =
-        ::setrlimit(RLIMIT_FSIZE, &size) == 0 &&
+        ::setenv("XDG_CACHE_HOME", scratch_.path().c_str(), 1) == 0 && ::setrlimit(RLIMIT_FSIZE, &size) == 0 &&
         (!limits.nobody || (::setgroups(0, nullptr) == 0 && ::setgid(no_user) == 0 && ::setuid(no_user) == 0));
     if (ready) ::execv(program.c_str(), words.data());
     ::_exit(cannot_start);
@@ -138,6 +138,19 @@ inline Arguments short_training(const std::string& directory, const Arguments& m
   return Arguments{"train",    "mlp", "--data",    "generated", "--output_dir",    directory, "--max_steps", "20",
                    "--hidden", "8",   "--threads", "1",         "--logging_steps", "5",       "--quiet"} +
          more;
+}
+
+/// Text files that differ in most lines.
+inline std::string write_texts(const Scratch& scratch, const std::string& name, const std::string& word) {
+  std::filesystem::create_directory(scratch / name);
+  for (int file = 0; file < 8; ++file) {
+    std::string text;
+    for (int line = 0; line < 16; ++line)
+      text += "int " + word + std::to_string(file * line) + " = name" + std::to_string(file) + " + other" +
+              std::to_string(file + line) + ";\n";
+    write_bytes(scratch / (name + "/" + std::to_string(file) + ".txt"), text);
+  }
+  return scratch / name;
 }
 
 }  // namespace cinta::testing

@@ -1,6 +1,7 @@
 // `cinta trace`, and trainings that show themselves elsewhere: --trace, --report_to tensorboard, bad input of both.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "command_helpers.h"

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "cinta/data/corpus.h"
+#include "cinta/data/sequences.h"
 #include "data_helpers.h"
 #include "scratch.h"
 
@@ -105,8 +106,11 @@ TEST_CASE("Documents become sequences", "[data]") {
   const Sequences sequences = make_sequences({{"x", "a b a b a"}, {"y", "b"}, {"z", "a a a"}}, tokenizer, 5);
   CHECK(sequences.count == 4);
   CHECK(sequences.length == 5);
-  CHECK(sequences.ids == std::vector<int32_t>{2, 5, 6, 5, 3, 2, 6, 5, 3, 0, 2, 6, 3, 0, 0, 2, 5, 5, 5, 3});
-  CHECK(sequences.lengths == std::vector<int32_t>{5, 4, 3, 5});
+  using Numbers = std::vector<int32_t>;
+  CHECK(std::ranges::equal(sequences.ids, Numbers{2, 5, 6, 5, 3, 2, 6, 5, 3, 0, 2, 6, 3, 0, 0, 2, 5, 5, 5, 3}));
+  CHECK(std::ranges::equal(sequences.lengths, Numbers{5, 4, 3, 5}));
+  CHECK(std::ranges::equal(sequences.documents, Numbers{0, 0, 1, 2}));
+  CHECK(std::ranges::equal(sequences.tokens(1), Numbers{6, 5}));
   CHECK_THAT(error_of<ValueError>([&] { make_sequences({}, tokenizer, 2); }), Contains("given length 2"));
   CHECK_THAT(error_of<FileError>([&] {
                make_sequences({{"dir/f", "a\xff"}}, tokenizer, 5);

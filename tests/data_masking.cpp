@@ -23,7 +23,7 @@ Vocabulary vocabulary_of(int ordinary) {
 
 /// `count` sequences of `length`, the i-th with `i % length` places of padding as far as room is left.
 Sequences make(int64_t count, int64_t length, int64_t ordinary) {
-  Sequences out{count, length, {}, {}};
+  SequenceArrays out;
   for (int64_t i = 0; i < count; ++i) {
     const int64_t used = std::max<int64_t>(3, length - i % 5);
     for (int64_t t = 0; t < length; ++t)
@@ -33,7 +33,7 @@ Sequences make(int64_t count, int64_t length, int64_t ordinary) {
                                         : static_cast<int32_t>(5 + (i * 7 + t * 13) % ordinary));
     out.lengths.push_back(static_cast<int32_t>(used));
   }
-  return out;
+  return sequences_of(length, out);
 }
 
 }  // namespace
@@ -163,7 +163,8 @@ TEST_CASE("Masked batches", "[data]") {
 
 TEST_CASE("The unigram baseline", "[data]") {
   const Vocabulary vocabulary = vocabulary_of(2);
-  const Sequences train{1, 5, {2, 5, 5, 6, 3}, {5}}, held_out{1, 5, {2, 5, 6, 3, 0}, {4}};
+  const Sequences train = sequences_of(5, {{2, 5, 5, 6, 3}, {5}, {}}),
+                  held_out = sequences_of(5, {{2, 5, 6, 3, 0}, {4}, {}});
   const UnigramBaseline baseline = unigram_baseline(train, held_out, vocabulary);
   CHECK(baseline.accuracy == Approx(0.5));
   CHECK(baseline.loss == Approx(-(std::log(3.0 / 5) + std::log(2.0 / 5)) / 2));  // each counted once more

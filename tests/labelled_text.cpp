@@ -112,9 +112,9 @@ TEST_CASE("labelled text that cannot be read is refused by file and line", "[lab
 TEST_CASE("samples are framed, pairs typed, unknown labels refused", "[labelled_text]") {
   const LabelledText text{{"a b", "c"}, {"d", "e f g h"}, {"no", "yes"}};
   const ClassifiedSequences found = encode(text, letters(), {"no", "yes"}, 7);
-  CHECK(found.sequences.ids == std::vector<int32_t>{2, 5, 6, 3, 8, 3, 0, 2, 7, 3, 9, 10, 11, 3});
+  CHECK(std::ranges::equal(found.sequences.ids, std::vector{2, 5, 6, 3, 8, 3, 0, 2, 7, 3, 9, 10, 11, 3}));
   CHECK(found.types == std::vector<int64_t>{0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 1, 1, 1, 1});
-  CHECK(found.sequences.lengths == std::vector<int32_t>{6, 7});
+  CHECK(std::ranges::equal(found.sequences.lengths, std::vector{6, 7}));
   CHECK(found.labels == std::vector<int64_t>{0, 1});
   CHECK(error_of<ValueError>([&] {
           encode(text, letters(), {"no"}, 7);

@@ -1,5 +1,6 @@
 // report.html in a browser: no script fails, nothing is wider than the page at phone and desk width, light and dark.
 #include <sys/wait.h>
+#include <map>
 
 #include <array>
 #include <catch2/catch.hpp>

@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "bert_helpers.h"
+#include "cinta/data/safetensors_index.h"
 #include "cinta/models/model_file.h"
 #include "data_helpers.h"
 #include "scratch.h"

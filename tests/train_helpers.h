@@ -21,26 +21,27 @@ inline train::ClassifyTask small_classifier(data::Split split = small_digits(), 
 }
 
 /// 40 + 8 sequences of 12 tokens; most tokens follow from their neighbours.
-inline const train::MaskedCorpus& small_corpus() {
-  static const train::MaskedCorpus corpus = [] {
+inline const data::MaskedCorpus& small_corpus() {
+  static const data::MaskedCorpus corpus = [] {
     std::vector<std::string> tokens;
     for (std::string_view special : data::Vocabulary::specials) tokens.emplace_back(special);
     for (char letter = 'a'; letter <= 'z'; ++letter) tokens.emplace_back(1, letter);
     const data::WordPiece tokenizer{data::Vocabulary(tokens)};
     auto sequences = [](int64_t count, int64_t offset) {
-      data::Sequences out{.count = count, .length = 12, .ids = {}, .lengths = {}};
+      constexpr int64_t length = 12;
+      data::SequenceArrays out;
       for (int64_t row = offset; row < offset + count; ++row) {
         const int64_t used = row % 3 == 0 ? 12 : 5 + row % 7;
-        for (int64_t i = 0; i < out.length; ++i)
+        for (int64_t i = 0; i < length; ++i)
           out.ids.push_back(static_cast<int32_t>(i == 0          ? 2
                                                  : i == used - 1 ? 3
                                                  : i < used      ? 5 + (row * 7 + i * (1 + row % 3)) % 26
                                                                  : 0));
         out.lengths.push_back(static_cast<int32_t>(used));
       }
-      return out;
+      return data::sequences_of(length, out);
     };
-    return train::MaskedCorpus{tokenizer, sequences(40, 0), sequences(8, 40)};
+    return data::MaskedCorpus{tokenizer, sequences(40, 0), sequences(8, 40)};
   }();
   return corpus;
 }

@@ -25,6 +25,7 @@ void set_work(const CLI::App& command, std::function<void()> work);
 
 void add_train(CLI::App& app);
 /// Add further kinds of training to the command `train`.
+void add_train_bert(CLI::App& train);
 void add_train_characters(CLI::App& train);
 void add_train_classify(CLI::App& train);
 void add_eval(CLI::App& app);

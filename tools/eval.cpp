@@ -12,6 +12,7 @@
 #include "cinta/train/character_task.h"
 #include "cinta/train/classifier.h"
 #include "cinta/train/masked_task.h"
+#include "cinta/train/pretraining_task.h"
 #include "cinta/train/text_classify_task.h"
 #include "tools/commands.h"
 #include "tools/read_examples.h"
@@ -46,15 +47,21 @@ train::MetricFields evaluate_mlp(const Options& options) {
   return train::evaluate(classifier, examples, cpu);
 }
 
-train::MetricFields evaluate_bert(const Options& options) {
+/// Of masked tokens, or for a model that has both heads of these in pairs of segments.
+train::MetricFields evaluate_bert(const Options& options, bool in_pairs) {
   const models::BertConfig config = models::read_config(options.model);
   const data::WordPiece tokenizer = data::load_wordpiece(options.model);
-  const data::Sequences text =
-      data::make_sequences(data::read_documents(options.data), tokenizer, config.max_position_embeddings);
-  const train::MaskedCorpus corpus{tokenizer, text, text};
-  train::MaskedTask task(corpus, config, options.batch_size, options.seed);
-  task.load(options.model);
-  return task.evaluate();
+  const int64_t longest = config.max_position_embeddings;
+  const data::Sequences text = data::make_sequences(data::read_documents(options.data), tokenizer,
+                                                    in_pairs ? data::segment_length(longest) : longest);
+  const data::MaskedCorpus corpus{tokenizer, text, text};
+  std::unique_ptr<train::LanguageTask> task;
+  if (in_pairs)
+    task = std::make_unique<train::PreTrainingTask>(corpus, config, longest, options.batch_size, options.seed);
+  else
+    task = std::make_unique<train::MaskedTask>(corpus, config, options.batch_size, options.seed);
+  task->load(options.model);
+  return task->evaluate();
 }
 
 train::MetricFields evaluate_classifier(const Options& options) {
@@ -87,10 +94,11 @@ train::MetricFields evaluate(const Options& options) {
   if (name == "mlp") return evaluate_mlp(options);
   if (name == "BertForSequenceClassification") return evaluate_classifier(options);
   if (name == "CharacterTransformer") return evaluate_characters(options);
-  require<FileError>(name == "BertForMaskedLM", "eval", Where(), options.model, "/config.json: a ", name,
-                     " is not evaluated here; an mlp, a BertForMaskedLM, a BertForSequenceClassification and a "
-                     "CharacterTransformer are");
-  return evaluate_bert(options);
+  const bool in_pairs = name == "BertForPreTraining";
+  require<FileError>(in_pairs || name == "BertForMaskedLM", "eval", Where(), options.model, "/config.json: a ", name,
+                     " is not evaluated here; an mlp, a BertForMaskedLM, a BertForPreTraining, a "
+                     "BertForSequenceClassification and a CharacterTransformer are");
+  return evaluate_bert(options, in_pairs);
 }
 
 }  // namespace

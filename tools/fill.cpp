@@ -29,8 +29,8 @@ std::unique_ptr<models::BertForMaskedLM> load(const std::string& directory, cons
 
 }  // namespace
 
-void print_filled(models::BertForMaskedLM& model, const data::WordPiece& tokenizer, const std::string& text,
-                  int64_t count) {
+void print_filled(models::BertBase& model, const MaskedLogits& masked_logits, const data::WordPiece& tokenizer,
+                  const std::string& text, int64_t count) {
   autograd::NoGrad off;
   const data::Encoding encoding = tokenizer.encode_framed(text);
   const int64_t length = static_cast<int64_t>(encoding.ids.size());
@@ -44,7 +44,7 @@ void print_filled(models::BertForMaskedLM& model, const data::WordPiece& tokeniz
   const bool training = model.training();
   model.train(false);
   const Tensor logits =
-      model({.ids = from_values(ids, {1, length})}, from_values(places, {static_cast<int64_t>(places.size())}));
+      masked_logits({.ids = from_values(ids, {1, length})}, from_values(places, {static_cast<int64_t>(places.size())}));
   model.train(training);
   const std::vector<float> probabilities = to_vector<float>(softmax(logits));
   const size_t width = static_cast<size_t>(logits.size(1)),
@@ -77,7 +77,9 @@ void add_fill(CLI::App& app) {
   command->add_option("--top", options->top, "guesses to show")->capture_default_str()->check(at_least(1));
   set_work(*command, [options] {
     const data::WordPiece tokenizer = data::load_wordpiece(options->model);
-    print_filled(*load(options->model, tokenizer), tokenizer, options->text, options->top);
+    const auto model = load(options->model, tokenizer);
+    const auto logits = [&](const models::TokenBatch& batch, const Tensor& rows) { return (*model)(batch, rows); };
+    print_filled(*model, logits, tokenizer, options->text, options->top);
   });
 }
 

@@ -1,13 +1,11 @@
-// `cinta train mlp | bert`; train_characters.cpp adds the third.
+// `cinta train mlp`, and what to train instead: train_bert.cpp, train_characters.cpp, train_classify.cpp.
 #include <cmath>
 #include <cstdio>
 #include <memory>
 
 #include "cinta/data/file.h"
 #include "cinta/train/classify_task.h"
-#include "cinta/train/masked_task.h"
 #include "tools/commands.h"
-#include "tools/fill.h"
 #include "tools/read_examples.h"
 #include "tools/train_options.h"
 
@@ -61,55 +59,6 @@ void train_mlp(const MlpOptions& options) {
     std::printf("weights, metrics and loss curve: %s\n", options.run.output_dir.c_str());
 }
 
-struct BertOptions : TrainOptions {
-  std::string size = "tiny";
-  int64_t length = 64, vocab_size = 4096;
-  double dropout = 0, initializer_range = 0;
-};
-
-void train_bert(const BertOptions& options) {
-  auto say = [&](const std::string& text) {
-    if (!options.run.quiet) std::fprintf(stderr, "%s\n", text.c_str());
-  };
-  const train::MaskedCorpus corpus =
-      train::prepare_corpus(options.data, options.vocab_size, options.length, options.seed, say);
-  models::BertConfig config = models::BertConfig::named(options.size);
-  config.vocab_size = corpus.tokenizer.vocabulary().size();
-  config.max_position_embeddings = options.length;
-  config.hidden_dropout_prob = config.attention_probs_dropout_prob = options.dropout;
-  // BERT's deviation belongs to its width of 768. A narrow model that starts with it sees all positions alike for the
-  // first thousands of steps; scaled to the width, it begins to read its context within hundreds.
-  config.initializer_range = options.initializer_range > 0
-                                 ? options.initializer_range
-                                 : 0.02 * std::sqrt(768 / static_cast<double>(config.hidden_size));
-  train::MaskedTask task(corpus, config, options.batch_size, options.seed, parse_device(options.device));
-  task.model().set_checkpoint_policy(autograd::parse_checkpoint_policy(options.gradient_checkpointing));
-  const data::UnigramBaseline baseline =
-      data::unigram_baseline(corpus.train, corpus.held_out, corpus.tokenizer.vocabulary());
-  say(join("bert-", options.size, ": ", task.model().parameter_count(), " parameters"));
-
-  const uint32_t crc32 = data::crc32_of(std::as_bytes(std::span(corpus.held_out.ids)),
-                                        data::crc32_of(std::as_bytes(std::span(corpus.train.ids))));
-  const train::RunOptions run = options.resolve(corpus.train.count);
-  const train::RunResult result = train::run(task, run, options.header("bert", crc32));
-  publish(result, run.output_dir, {{"unigram", baseline.loss}});
-  if (result.stopped_by) return;
-  const double loss = train::number(result.evaluation, "eval_loss"),
-               accuracy = 100 * train::number(result.evaluation, "eval_masked_accuracy");
-  std::printf("%lld steps in %.0f s, %.0f tokens/s\n", static_cast<long long>(result.steps), result.seconds,
-              result.items_per_second);
-  std::printf("held out            loss (nats)   masked accuracy\n");
-  std::printf("  this model        %8.3f      %8.2f %%\n", loss, accuracy);
-  std::printf("  token frequencies %8.3f      %8.2f %%   (always the most frequent token)\n", baseline.loss,
-              100 * baseline.accuracy);
-  std::printf("  better by         %8.3f nats\n", baseline.loss - loss);
-  for (const char* line : {"#include <[MASK]>", "std::[MASK]<int> v;", "return *[MASK];", "template<typename _[MASK]>",
-                           "for (int i = 0; i < n; ++[MASK])"})
-    if (static_cast<int64_t>(corpus.tokenizer.encode_framed(line).ids.size()) <= options.length)
-      print_filled(task.model(), corpus.tokenizer, line, 3);
-  if (!run.output_dir.empty()) std::printf("weights, vocabulary, metrics and loss curve: %s\n", run.output_dir.c_str());
-}
-
 }  // namespace
 
 void add_train(CLI::App& app) {
@@ -132,24 +81,7 @@ void add_train(CLI::App& app) {
       ->check(at_least(1));
   set_work(*mlp_command, [mlp] { train_mlp(*mlp); });
 
-  auto bert = std::make_shared<BertOptions>();
-  bert->run.max_steps = 5000;
-  bert->run.optimizer.rate = 2e-3;
-  bert->run.schedule.warmup = 100;
-  CLI::App* bert_command =
-      train->add_subcommand("bert", "a BERT as masked language model on the text files of a folder");
-  bert->add_to(*bert_command);
-  bert_command->add_option("--size", bert->size, "tiny, mini, small, base, large")->capture_default_str();
-  bert_command->add_option("--sequence_length", bert->length)->capture_default_str();
-  bert_command->add_option("--vocab_size", bert->vocab_size)->capture_default_str();
-  bert_command->add_option("--dropout", bert->dropout)->capture_default_str();
-  bert_command
-      ->add_option("--initializer_range", bert->initializer_range,
-                   "standard deviation of the first weights; 0: 0.02 * sqrt(768 / width)")
-      ->capture_default_str()
-      ->check(at_least(0));
-  set_work(*bert_command, [bert] { train_bert(*bert); });
-
+  add_train_bert(*train);
   add_train_characters(*train);
   add_train_classify(*train);
 }

@@ -46,10 +46,10 @@ Texts read_texts(const ClassifyOptions& options) {
 data::WordPiece make_tokenizer(const ClassifyOptions& options, const data::LabelledText& train) {
   if (!options.model.empty()) return data::load_wordpiece(options.model);
   constexpr data::TokenizerOptions cased{.lower_case = false, .strip_accents = false};
-  data::WordCounts counts;
+  data::WordCounter words(cased);
   for (const auto* texts : {&train.first, &train.second})
-    for (const std::string& text : *texts) data::count_words(counts, text, cased, options.data, Where());
-  return data::WordPiece(data::learn_vocabulary(counts, options.vocab_size, Where()), cased);
+    for (const std::string& text : *texts) words.add(text, options.data, Where());
+  return data::WordPiece(data::learn_vocabulary(words.counts(), options.vocab_size, Where()), cased);
 }
 
 models::BertConfig make_config(const ClassifyOptions& options) {

@@ -20,11 +20,6 @@ constexpr const char* reference = "early_stopping.best";
 
 bool every(int64_t interval, int64_t step) { return interval > 0 && step % interval == 0; }
 
-double number_or_nan(const RunState& state, const char* name) {
-  const auto found = state.numbers.find(name);
-  return found == state.numbers.end() ? NAN : found->second;
-}
-
 std::string checkpoint_name(double step) { return checkpoint_prefix + std::to_string(static_cast<int64_t>(step)); }
 
 void require_among(const std::vector<std::string>& names, const std::string& wanted) {
@@ -95,15 +90,15 @@ void BestCheckpoint::on_train_begin(const Moment& now) { options_.metric.check(n
 
 void BestCheckpoint::on_evaluate(const Moment& now, const MetricFields& fields) {
   const double value = options_.metric.in(fields);
-  if (!options_.metric.better(value, number_or_nan(now.state, best_value))) return;
-  now.state.numbers[best_value] = value;
-  now.state.numbers[best_step] = static_cast<double>(now.state.step);
+  if (!options_.metric.better(value, now.state.number(best_value))) return;
+  now.state.keep(best_value, value);
+  now.state.keep(best_step, static_cast<double>(now.state.step));
   now.control.save |= options_.save_best;
 }
 
 void BestCheckpoint::on_save(const Moment& now, const std::string& path) {
   const std::string directory = std::filesystem::path(path).parent_path();
-  const double best = number_or_nan(now.state, best_step);
+  const double best = now.state.number(best_step);
   point(directory, "last", data::name_of_path(path));
   if (best == static_cast<double>(now.state.step)) point(directory, "best", data::name_of_path(path));
   if (options_.save_total_limit == 0) return;
@@ -119,7 +114,7 @@ void BestCheckpoint::on_save(const Moment& now, const std::string& path) {
 }
 
 void BestCheckpoint::on_train_end(const Moment& now) {
-  const double best = number_or_nan(now.state, best_step);
+  const double best = now.state.number(best_step);
   const bool stopped = now.result.stopped_by != 0;  // to be gone on with, from the newest checkpoint
   if (!options_.load_at_end || stopped || now.options.output_dir.empty() || std::isnan(best)) return;
   now.result.checkpoint = now.options.output_dir + "/" + checkpoint_name(best);
@@ -134,18 +129,19 @@ EarlyStopping::EarlyStopping(Options options, Where where) : options_(std::move(
 
 void EarlyStopping::on_train_begin(const Moment& now) {
   options_.metric.check(now.task);
-  now.control.stop |= number_or_nan(now.state, waited) >= static_cast<double>(options_.patience);
+  now.control.stop |= now.state.number(waited) >= static_cast<double>(options_.patience);
 }
 
 void EarlyStopping::on_evaluate(const Moment& now, const MetricFields& fields) {
   const double value = options_.metric.in(fields);
-  double& count = now.state.numbers[waited];
-  if (options_.metric.better(value, number_or_nan(now.state, reference), options_.min_delta)) {
-    now.state.numbers[reference] = value;
-    count = 0;
-  } else if (++count >= static_cast<double>(options_.patience)) {
-    now.control.stop = true;
+  if (options_.metric.better(value, now.state.number(reference), options_.min_delta)) {
+    now.state.keep(reference, value);
+    now.state.keep(waited, 0);
+    return;
   }
+  const double before = now.state.number(waited), count = std::isnan(before) ? 1 : before + 1;
+  now.state.keep(waited, count);
+  now.control.stop |= count >= static_cast<double>(options_.patience);
 }
 
 }  // namespace cinta::train

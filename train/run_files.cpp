@@ -15,7 +15,7 @@ constexpr const char* optimizer_file = "optimizer.safetensors";
 constexpr const char* state_file = "trainer_state.json";
 
 /// NaN and infinities, which JSON lacks, as texts.
-nlohmann::ordered_json spelled(const std::map<std::string, double>& numbers) {
+nlohmann::ordered_json spelled(const std::vector<NamedNumber>& numbers) {
   nlohmann::ordered_json out = nlohmann::ordered_json::object();
   for (const auto& [name, number] : numbers) {
     if (std::isfinite(number))
@@ -69,7 +69,7 @@ RunState read_run_state(const std::string& directory, optim::Optimizer& optimize
                                             : NAN;
     require<FileError>(!std::isnan(number) || value == "nan", "resume", where, path, ": callbacks: ", name,
                        " is not a number");
-    state.numbers[name] = number;
+    state.keep(name, number);
   }
   return state;
 }

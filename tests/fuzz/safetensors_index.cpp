@@ -4,7 +4,7 @@
 //     data/safetensors_index.cpp data/safetensors_layout.cpp core/error.cpp -o fuzz && ./fuzz -max_len=512
 #include <cstdlib>
 
-#include "cinta/data/sharded_safetensors.h"
+#include "cinta/data/safetensors_index.h"
 
 namespace cinta::data {
 

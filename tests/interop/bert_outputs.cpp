@@ -5,6 +5,7 @@
 //   c++ -std=c++20 -O2 -I. -Iinclude tests/interop/bert_outputs.cpp -Lbuild/release/lib -lcinta -o bert_outputs
 #include <cstdio>
 #include <iostream>
+#include <map>
 
 #include "cinta/data/file.h"
 #include "cinta/data/wordpiece_files.h"

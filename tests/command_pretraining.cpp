@@ -1,0 +1,79 @@
+// `cinta train bert` from outside: pairs of segments, and tokens kept for the next run.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "command_helpers.h"
+
+using namespace cinta::testing;
+namespace fs = std::filesystem;
+
+namespace {
+
+Arguments bert(const std::string& data, const std::string& directory, const Arguments& more,
+               const std::string& length = "17") {
+  return Arguments{"train",        "bert", "--data",       data, "--output_dir", directory, "--sequence_length", length,
+                   "--vocab_size", "160",  "--batch_size", "2",  "--max_steps",  "6",       "--logging_steps",   "2",
+                   "--threads",    "1"} +
+         more;
+}
+
+}  // namespace
+
+TEST_CASE("a BERT is pre-trained with both heads and used further", "[command]") {
+  const Scratch scratch;
+  const std::string text = write_texts(scratch, "text", "value_"), model = scratch / "run";
+  const Finished finished = run_cinta(bert(text, model, {"--next_sentence", "--quiet", "--save_steps", "3"}));
+  INFO(finished.error);
+  REQUIRE(finished.code == 0);
+  CHECK_THAT(finished.out, Catch::Contains("next sentence") && Catch::Contains("by chance 50 %"));
+  const auto config = nlohmann::json::parse(read_bytes(model + "/config.json"));
+  CHECK(config["architectures"] == nlohmann::json{"BertForPreTraining"});
+  CHECK(holds(model + "/model.safetensors", "cls.seq_relationship.weight"));
+  CHECK(holds(model + "/metrics.jsonl", "eval_next_sentence_accuracy"));
+
+  const Finished scores = run_cinta({"eval", "--model", model, "--data", text, "--json"});
+  INFO(scores.error);
+  REQUIRE(scores.code == 0);
+  const auto numbers = nlohmann::json::parse(scores.out);
+  CHECK(numbers["eval_loss"].get<double>() ==
+        Approx(numbers["eval_masked_loss"].get<double>() + numbers["eval_next_sentence_loss"].get<double>()));
+  CHECK(run_cinta({"fill", "int [MASK] = 1;", "--model", model}).code == 0);
+
+  write_bytes(scratch / "lines.csv", "text,label\nint a;,0\nfloat b;,1\nint c;,0\nfloat d;,1\nint e;,0\nfloat f;,1\n");
+  CHECK(run_cinta({"train", "classify", "--data", scratch / "lines.csv", "--model", model, "--output_dir",
+                   scratch / "lines", "--max_steps", "2", "--threads", "1", "--quiet"})
+            .code == 0);
+
+  const std::string whole = read_bytes(model + "/model.safetensors"), log = read_bytes(model + "/metrics.jsonl");
+  fs::remove_all(model + "/checkpoint-6");
+  REQUIRE(run_cinta(bert(text, model, {"--next_sentence", "--quiet", "--save_steps", "3", "--resume"})).code == 0);
+  CHECK(read_bytes(model + "/model.safetensors") == whole);
+  CHECK(read_bytes(model + "/metrics.jsonl") == log);
+}
+
+TEST_CASE("pairs that cannot be made are refused", "[command]") {
+  const Scratch scratch;
+  const std::string text = write_texts(scratch, "text", "value_"), model = scratch / "run";
+  check_refused(bert(text, model, {"--next_sentence", "--quiet"}, "4"), {"at least 5, given 4"});
+  check_refused(bert(text, model, {"--next_sentence", "--quiet"}, "4001"), {"nothing to follow"});
+  CHECK(!fs::exists(model));
+}
+
+TEST_CASE("a second training takes the tokens that the first one kept, and ends with the same bits", "[command]") {
+  const Scratch scratch;
+  const std::string text = write_texts(scratch, "text", "value_"), cache = scratch / "cache";
+  const auto run = [&](const std::string& name, const std::string& directory) {
+    const Finished finished = run_cinta(bert(text, scratch / name, {"--cache_dir", directory}));
+    INFO(finished.error);
+    REQUIRE(finished.code == 0);
+    return finished.error;
+  };
+  CHECK_THAT(run("first", cache), Catch::Contains("tokens kept in " + cache));
+  CHECK_THAT(run("second", cache), Catch::Contains("tokens from " + cache));
+  CHECK_THAT(run("none", "none"), !Catch::Contains("tokens kept"));
+  for (const char* name : {"/model.safetensors", "/metrics.jsonl"}) {
+    CHECK(read_bytes(scratch / "first" + name) == read_bytes(scratch / "second" + name));
+    CHECK(read_bytes(scratch / "first" + name) == read_bytes(scratch / "none" + name));
+  }
+}

@@ -1,0 +1,86 @@
+// Batches to the device, the walk through the held-out part, the model's files.
+#include "cinta/train/language_task.h"
+
+#include "cinta/autograd/mode.h"
+#include "cinta/models/model_file.h"
+#include "cinta/train/model_files.h"
+
+namespace cinta::train {
+
+LanguageTask::LanguageTask(const data::MaskedCorpus& corpus, const models::BertConfig& config, uint64_t seed,
+                           int64_t batch_size, Device device, Where where)
+    : corpus_(corpus),
+      device_(device),
+      masker_(corpus.tokenizer.vocabulary(), seed, {}, where),
+      batch_size_(batch_size) {
+  const int64_t tokens = corpus.tokenizer.vocabulary().size();
+  require(tokens <= config.vocab_size, "language_task", where, "the vocabulary has ", tokens, " tokens, vocab_size is ",
+          config.vocab_size);
+}
+
+LanguageTask::Inputs LanguageTask::inputs(const data::Batch& batch) const {
+  const auto samples = static_cast<int64_t>(batch.lengths.size()), rows = static_cast<int64_t>(batch.rows.size());
+  const Shape shape{samples, static_cast<int64_t>(batch.ids.size()) / samples};
+  Inputs out;
+  out.tokens.ids = from_values(batch.ids, shape, device_);
+  out.tokens.lengths = from_values(batch.lengths, {samples}, device_);
+  if (!batch.types.empty()) out.tokens.types = from_values(batch.types, shape, device_);
+  out.rows = from_values(batch.rows, {rows}, device_);
+  out.labels = from_values(batch.labels, {rows}, device_);
+  return out;
+}
+
+MetricFields LanguageTask::evaluate() {
+  const autograd::NoGrad off;
+  model().train(false);
+  std::vector<const char*> names;
+  std::vector<double> sums;
+  std::vector<int64_t> items;
+  int64_t masked = 0;
+  for (int64_t step = 0; step < held_out_->steps_per_epoch(); ++step) {
+    const data::Batch batch = held_out_->batch(step);
+    masked += batch.items;
+    const std::vector<Score> found = scores(batch);
+    names.resize(found.size());
+    sums.resize(found.size());
+    items.resize(found.size());
+    for (size_t i = 0; i < found.size(); ++i) {
+      names[i] = found[i].name;
+      sums[i] += item(found[i].sum);
+      items[i] += found[i].items;
+    }
+  }
+  model().train(true);
+  MetricFields out;
+  for (size_t i = 0; i < names.size(); ++i)
+    out.emplace_back(names[i], sums[i] / static_cast<double>(std::max<int64_t>(1, items[i])));
+  out.emplace_back("eval_items", masked);
+  return out;
+}
+
+void LanguageTask::save(CheckpointWriter& writer) {
+  write_model(writer, model());
+  write_tokenizer(writer, corpus_.tokenizer);
+}
+
+void LanguageTask::load(const std::string& directory) {
+  models::require_same(directory, model().config(), Where());
+  const data::Vocabulary vocabulary = data::Vocabulary::load(directory + "/vocab.txt", Where());
+  const int64_t tokens = corpus_.tokenizer.vocabulary().size();
+  require<FileError>(vocabulary.size() == tokens, "load", Where(), directory, "/vocab.txt has ", vocabulary.size(),
+                     " tokens, the text gives ", tokens);
+  for (int64_t id = 0; id < vocabulary.size(); ++id) {
+    const std::string &there = vocabulary.token(id), &here = corpus_.tokenizer.vocabulary().token(id);
+    require<FileError>(there == here, "load", Where(), directory, "/vocab.txt: line ", id + 1, ": found \"", there,
+                       "\", but the text gives the vocabulary \"", here, "\" there");
+  }
+  models::load_weights(model(), directory);
+}
+
+int64_t LanguageTask::progress_items(const data::Batch& batch) const {
+  int64_t tokens = 0;
+  for (int32_t length : batch.lengths) tokens += length;
+  return tokens;
+}
+
+}  // namespace cinta::train

@@ -1,0 +1,51 @@
+// What pre-training tasks on a masked corpus share: batches of masked tokens, scores on the held-out part, files.
+#pragma once
+#include "cinta/data/batches.h"
+#include "cinta/data/masked_corpus.h"
+#include "cinta/models/bert/bert.h"
+#include "cinta/train/task.h"
+
+namespace cinta::train {
+
+class LanguageTask : public Task {
+ public:
+  models::BertBase& model() override = 0;
+  Random* random() override { return &model().random(); }
+  const data::BatchSource& batches() const override { return *batches_; }
+  int64_t samples_per_batch() const override { return batch_size_; }
+  /// The scores of held-out sequences under fixed masks.
+  MetricFields evaluate() override;
+  void save(CheckpointWriter& writer) override;
+  void load(const std::string& directory) override;
+  int64_t progress_items(const data::Batch& batch) const override;
+  const char* progress_unit() const override { return "tokens"; }
+  const char* accuracy_name() const override { return "masked_accuracy"; }
+
+ protected:
+  /// Throws ValueError where the corpus has more tokens than `config`.
+  LanguageTask(const data::MaskedCorpus& corpus, const models::BertConfig& config, uint64_t seed, int64_t batch_size,
+               Device device, Where where);
+
+  /// A number of an evaluation: the mean of what each of `items` adds to `sum`.
+  struct Score {
+    const char* name;
+    Tensor sum;
+    int64_t items;
+  };
+  /// The scores of one batch, the same names in every one.
+  virtual std::vector<Score> scores(const data::Batch& batch) = 0;
+
+  struct Inputs {
+    models::TokenBatch tokens;
+    Tensor rows, labels;
+  };
+  Inputs inputs(const data::Batch& batch) const;
+
+  const data::MaskedCorpus& corpus_;
+  Device device_;
+  data::Masker masker_;
+  int64_t batch_size_;
+  std::unique_ptr<data::MaskedBatches> batches_, held_out_;
+};
+
+}  // namespace cinta::train
