@@ -2,6 +2,9 @@
 // column. A wrong signature does not compile; a missing cell says which kernel and which backend.
 #pragma once
 #include <array>
+#include <span>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "cinta/core/device.h"
@@ -9,6 +12,8 @@
 #include "cinta/core/view.h"
 
 namespace cinta {
+
+class RowWatcher;
 
 /// What all rows share, so that tests and tools can walk the table.
 class KernelRow {
@@ -18,6 +23,9 @@ class KernelRow {
   bool has(Device device) const { return device.backend == meta.backend || level_[device.backend] >= 0; }
 
  protected:
+  friend void watch_rows(Device device, RowWatcher* watcher);
+  /// Moves the function of `device` out of its cell, where calls find it at once, or back.
+  virtual void set_aside(Device device, bool aside) = 0;
   [[noreturn]] void missing(Device device) const;
   void enter_in_table();
   const char* name_;
@@ -26,7 +34,22 @@ class KernelRow {
 };
 
 /// Every row that has at least one function, in no particular order.
-const std::vector<const KernelRow*>& kernel_table();
+const std::vector<KernelRow*>& kernel_table();
+
+/// Sees the calls of rows from outside: profilers, counters.
+class RowWatcher {
+ public:
+  virtual ~RowWatcher() = default;
+  /// A row is about to run; it has run. One that throws is never heard of again, and a row may call another. `views`
+  /// are its operands in order, absent ones too; those within a struct are not seen.
+  virtual void before(const KernelRow& row, std::span<const View> views) = 0;
+  virtual void after(const KernelRow& row, std::span<const View> views) = 0;
+};
+/// From now on `watcher` sees the rows of `device`, whatever thread calls them; null: nobody does. The functions of
+/// watched rows stand aside, so that a call finds an empty cell and asks; a call that nobody watches asks nothing.
+/// No row runs meanwhile.
+void watch_rows(Device device, RowWatcher* watcher);
+RowWatcher* row_watcher(Device device);
 
 template <class Signature>
 class Kernel;
@@ -42,7 +65,7 @@ class Kernel<void(Args...)> : public KernelRow {
   void operator()(Device device, Args... args) const {
     const Function function = column_[device.backend];
     if (!function) [[unlikely]]
-      missing(device);
+      return call_watched(device, args...);
     function(args...);
   }
   /// Puts `function` into the cell of `device` unless one of a higher level is there already.
@@ -54,7 +77,27 @@ class Kernel<void(Args...)> : public KernelRow {
   }
 
  private:
+  void set_aside(Device device, bool aside) override {
+    Function& from = (aside ? column_ : aside_)[device.backend];
+    Function& to = (aside ? aside_ : column_)[device.backend];
+    if (from && !to) to = std::exchange(from, nullptr);
+  }
+  [[gnu::noinline]] void call_watched(Device device, Args... args) const {
+    const Function function = aside_[device.backend];
+    if (!function) missing(device);
+    std::array<View, (size_t{0} + ... + size_t{std::is_same_v<Args, View>})> views;
+    size_t count = 0;
+    const auto take = [&](const auto& argument) {
+      if constexpr (std::is_same_v<decltype(argument), const View&>) views[count++] = argument;
+    };
+    (take(args), ...);
+    row_watcher(device)->before(*this, views);
+    function(args...);
+    row_watcher(device)->after(*this, views);
+  }
+
   std::array<Function, max_backends> column_{};
+  std::array<Function, max_backends> aside_{};  ///< the functions of watched rows
 };
 
 /// `const Install here{kernels::softmax, cpu, softmax};` at namespace scope fills a cell at start-up.

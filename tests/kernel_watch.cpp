@@ -1,0 +1,74 @@
+// Rows seen from outside: what a watcher is told, and that nothing is left of it when it goes.
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "cinta/backends/kernels/elementwise.h"
+#include "cinta/backends/kernels/matmul.h"
+#include "cinta/core/context.h"
+#include "cinta/core/tensor.h"
+#include "cinta/ops/shape.h"
+
+using namespace cinta;
+using Catch::Matchers::Contains;
+
+namespace {
+
+/// Writes down what it is told: "before fill 1 [2,3]".
+class Diary : public RowWatcher {
+ public:
+  explicit Diary(Device device) : device_(device) { watch_rows(device_, this); }
+  ~Diary() override { watch_rows(device_, nullptr); }
+  void before(const KernelRow& row, std::span<const View> views) override { note("before ", row, views); }
+  void after(const KernelRow& row, std::span<const View> views) override { note("after ", row, views); }
+  std::vector<std::string> lines;
+
+ private:
+  void note(const char* when, const KernelRow& row, std::span<const View> views) {
+    lines.push_back(join(when, row.name(), " ", views.size(), views.empty() ? Shape{} : views[0].shape));
+  }
+  Device device_;
+};
+
+}  // namespace
+
+TEST_CASE("a watcher sees each row before and after it runs, with its views", "[kernel_watch]") {
+  const Tensor x = full({2, 3}, 1.0), y = empty({2, 3}), bias;
+  std::vector<std::string> lines;
+  {
+    Diary diary(cpu);
+    kernels::add(cpu, y, x, x);
+    kernels::bias_activation(cpu, y, y, View{}, kernels::Activation::relu);
+    lines = diary.lines;
+  }
+  CHECK(lines == std::vector<std::string>{"before add 3[2, 3]", "after add 3[2, 3]", "before bias_activation 3[2, 3]",
+                                          "after bias_activation 3[2, 3]"});
+  CHECK(to_vector<float>(y) == std::vector<float>(6, 2));
+}
+
+TEST_CASE("watching one device leaves the others alone, and ends without a trace", "[kernel_watch]") {
+  const Tensor x = full({4}, 1.0), other = full({4}, 1.0, Dtype::f32, reference);
+  Diary diary(cpu);
+  kernels::fill(reference, other, 2);
+  CHECK(diary.lines.empty());
+  watch_rows(cpu, nullptr);
+  kernels::fill(cpu, x, 2);
+  CHECK(diary.lines.empty());
+  CHECK(to_vector<float>(x) == std::vector<float>(4, 2));
+  for (const KernelRow* row : kernel_table()) CHECK(row->has(cpu));
+}
+
+TEST_CASE("a row that runs inside another is seen inside it", "[kernel_watch]") {
+  const Tensor y = empty({2, 2}), a = empty({2, 0}), b = empty({0, 2});
+  Diary diary(cpu);
+  kernels::matmul(cpu, y, a, b, 1, 0);
+  CHECK(diary.lines == std::vector<std::string>{"before matmul 3[2, 2]", "before fill 1[2, 2]", "after fill 1[2, 2]",
+                                                "after matmul 3[2, 2]"});
+}
+
+TEST_CASE("a watched row that a backend does not have is missing still", "[kernel_watch]") {
+  static constinit Kernel<void(View)> row{"half_a_row"};
+  const Device lone{7};
+  Diary diary(lone);
+  CHECK_THROWS_WITH(row(lone, View{}), Contains("half_a_row"));
+  CHECK(diary.lines.empty());
+}
