@@ -43,6 +43,7 @@ void* Pool::allocate(int64_t bytes, Category category) {
     cached.pop_back();
   } else {
     ++statistics_.system_requests;
+    statistics_.system_bytes += fit.bytes;
     Runtime& runtime = runtime_of(device_);
     data = runtime.allocate(device_, fit.bytes);
     if (!data) {

@@ -17,6 +17,7 @@ struct MemoryStatistics {
   int64_t live_total = 0, peak_total = 0;
   int64_t requests = 0;         ///< blocks asked of the pool
   int64_t system_requests = 0;  ///< blocks the pool asked of the machine: 0 more in a warm step
+  int64_t system_bytes = 0;     ///< of those blocks
 };
 
 }  // namespace cinta
