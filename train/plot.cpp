@@ -1,73 +1,22 @@
-// Drawing the chart: a grid of units that scales with the page.
+// Drawing the line chart: a grid of units that scales with the page.
 #include "cinta/train/plot.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "cinta/data/atomic_file.h"
+#include "cinta/train/plot_markup.h"
 #include "cinta/train/readable.h"
 
 namespace cinta::train {
 namespace {
 
-constexpr double right_margin = 12, bottom_margin = 44, left_of_labels = 6;
-constexpr double line_height = 17, letter = 6.6;  // of 12 unit text, an upper estimate
-constexpr size_t colors = 6;
+constexpr double bottom_margin = 44, left_of_labels = 6;
+constexpr double line_height = plot_line_height, letter = plot_letter;
+constexpr size_t colors = plot_colors;
 constexpr size_t most_marks = 24;  // a curve of so few points shows each
 
-// librsvg and others know no CSS variables, so every color is written twice.
-constexpr std::string_view style = R"(
-.plot text{font:12px system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;fill:#424a53}
-.plot .title{font-weight:600;fill:#1f2328}
-.plot .paper{fill:#ffffff}.plot .grid{stroke:#d8dee4;stroke-width:1}.plot .axis{stroke:#8c959f;stroke-width:1}
-.plot .curve{fill:none;stroke-width:1.8;stroke-linejoin:round;stroke-linecap:round}
-.plot .dots{stroke-width:6;opacity:.75}.plot .marks{fill:none;stroke-width:4.6;stroke-linecap:round}
-.plot .reference{stroke:#6e7781;stroke-width:1.3;stroke-dasharray:5 4}
-.plot .halo{paint-order:stroke;stroke:#ffffff;stroke-width:4;stroke-linejoin:round}
-.plot .c0{stroke:#0969da}.plot .c1{stroke:#d1540a}.plot .c2{stroke:#1a7f37}
-.plot .c3{stroke:#8250df}.plot .c4{stroke:#bf3989}.plot .c5{stroke:#57606a}
-@media (prefers-color-scheme:dark){
-.plot text{fill:#b1bac4}.plot .title{fill:#f0f6fc}
-.plot .paper{fill:#0d1117}.plot .grid{stroke:#262c36}.plot .axis{stroke:#6e7681}
-.plot .reference{stroke:#9198a1}.plot .halo{stroke:#0d1117}
-.plot .c0{stroke:#58a6ff}.plot .c1{stroke:#f0883e}.plot .c2{stroke:#3fb950}
-.plot .c3{stroke:#bc8cff}.plot .c4{stroke:#f778ba}.plot .c5{stroke:#9ea7b3}
-}
-)";
-
-/// A coordinate with one decimal.
-std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f", value);
-  std::string out = text;
-  if (out.ends_with(".0")) out.resize(out.size() - 2);
-  return out;
-}
-
-std::string text_at(double x, double y, std::string_view anchor, std::string_view kind, std::string_view text) {
-  std::string out = "<text x=\"" + number(x) + "\" y=\"" + number(y) + "\"";
-  if (!anchor.empty()) out.append(" text-anchor=\"").append(anchor) += "\"";
-  if (!kind.empty()) out.append(" class=\"").append(kind) += "\"";
-  return out + ">" + escaped(text) + "</text>\n";
-}
-
-double right_of(const Plot& plot) { return plot.width - right_margin; }
-
-/// A title too long for its size is written smaller.
-std::string title_at(double y, const Plot& plot) {
-  constexpr double size = 15, letter_of_title = 0.62;
-  const std::string& title = plot.title;
-  const double fitting = (right_of(plot) - left_of_labels) / (letter_of_title * std::max(double(title.size()), 1.0));
-  return "<text x=\"12\" y=\"" + number(y) +
-         "\" class=\"title\" style=\"font-size:" + number(std::clamp(fitting, 8.0, size)) + "px\">" + escaped(title) +
-         "</text>\n";
-}
-
-std::string line_from(double x1, double y1, double x2, double y2, std::string_view kind) {
-  return "<path class=\"" + std::string(kind) + "\" d=\"M" + number(x1) + " " + number(y1) + "L" + number(x2) + " " +
-         number(y2) + "\"/>\n";
-}
+double right_of(const Plot& plot) { return plot.width - plot_margin; }
 
 /// Doubles whose differences overflow are as little drawable as infinities.
 bool drawable(double value) { return std::abs(value) < 1e300; }
@@ -101,7 +50,7 @@ std::string dots(const PlotSeries& series, const Frame& frame) {
   std::string path;
   for (size_t i = 0; i < series.x.size(); ++i)
     if (drawable(series.x[i]) && drawable(series.y[i]))
-      path += "M" + number(frame.across(series.x[i])) + " " + number(frame.down(series.y[i])) + "h0";
+      path += "M" + plot_number(frame.across(series.x[i])) + " " + plot_number(frame.down(series.y[i])) + "h0";
   return path;
 }
 
@@ -115,7 +64,7 @@ std::string curve(const PlotSeries& series, const Frame& frame) {
   bool pen_down = false;
   const bool thin = double(series.x.size()) > 4 * (frame.right - frame.left);
   const auto draw = [&](const Point& point) {
-    path += (pen_down ? "L" : "M") + number(point.x) + " " + number(point.y) + (pen_down ? "" : "h0");
+    path += (pen_down ? "L" : "M") + plot_number(point.x) + " " + plot_number(point.y) + (pen_down ? "" : "h0");
     pen_down = true;
   };
   const auto flush = [&] {
@@ -151,9 +100,9 @@ std::string legend(const Plot& plot, double& y) {
       y += line_height;
     }
     const bool dots = plot.series[i].dots;
-    out += "<path class=\"" + class_of(plot, i) + "\"" + dash_of(i) + " d=\"M" + number(dots ? x + 9 : x) + " " +
-           number(y - 4) + (dots ? "h0" : "h18") + "\"/>\n";
-    out += text_at(x + 24, y, "", "", plot.series[i].name);
+    out += "<path class=\"" + class_of(plot, i) + "\"" + dash_of(i) + " d=\"M" + plot_number(dots ? x + 9 : x) + " " +
+           plot_number(y - 4) + (dots ? "h0" : "h18") + "\"/>\n";
+    out += plot_text(x + 24, y, "", "", plot.series[i].name);
     x += length + 10;
   }
   if (!plot.series.empty()) y += line_height;
@@ -164,17 +113,17 @@ std::string axes(const Plot& plot, const Frame& frame) {
   std::string out;
   for (size_t i = 0; i < frame.y.ticks.size(); ++i) {
     const double y = frame.down(frame.y.ticks[i]);
-    out += line_from(frame.left, y, frame.right, y, "grid");
-    out += text_at(frame.left - 6, y + 4, "end", "", frame.y.labels[i]);
+    out += plot_line(frame.left, y, frame.right, y, "grid");
+    out += plot_text(frame.left - 6, y + 4, "end", "", frame.y.labels[i]);
   }
   for (size_t i = 0; i < frame.x.ticks.size(); ++i) {
     const double x = frame.across(frame.x.ticks[i]);
-    out += line_from(x, frame.bottom, x, frame.bottom + 4, "axis");
-    out += text_at(std::min(x, frame.right + 10 - letter * double(frame.x.labels[i].size()) / 2), frame.bottom + 18,
-                   "middle", "", frame.x.labels[i]);
+    out += plot_line(x, frame.bottom, x, frame.bottom + 4, "axis");
+    out += plot_text(std::min(x, frame.right + 10 - letter * double(frame.x.labels[i].size()) / 2), frame.bottom + 18,
+                     "middle", "", frame.x.labels[i]);
   }
-  out += line_from(frame.left, frame.bottom, frame.right, frame.bottom, "axis");
-  return out + text_at((frame.left + frame.right) / 2, frame.bottom + 36, "middle", "", plot.x_label);
+  out += plot_line(frame.left, frame.bottom, frame.right, frame.bottom, "axis");
+  return out + plot_text((frame.left + frame.right) / 2, frame.bottom + 36, "middle", "", plot.x_label);
 }
 
 std::string references(const Plot& plot, const Frame& frame) {
@@ -186,9 +135,9 @@ std::string references(const Plot& plot, const Frame& frame) {
   double last = frame.top - 3;  // the base line of the label before; labels stand 14 apart
   for (const auto* reference : from_above) {
     const double y = frame.down(reference->y);
-    lines += line_from(frame.left, y, frame.right, y, "reference");
+    lines += plot_line(frame.left, y, frame.right, y, "reference");
     const double base = y - 5 >= last + 14 ? y - 5 : std::max(y, last) + 14;
-    labels += text_at(frame.right - 2, base, "end", "halo", reference->label);
+    labels += plot_text(frame.right - 2, base, "end", "halo", reference->label);
     last = base;
   }
   return lines + labels;
@@ -205,14 +154,12 @@ std::string marks(const Plot& plot, size_t index, const Frame& frame) {
 std::string frame_data(const Frame& frame) {
   const auto exact = [](double value) { return formatted("%.9g", value); };
   std::string out = " data-frame=\"";
-  for (double value : {frame.left, frame.right, frame.top, frame.bottom}) out += number(value) + " ";
+  for (double value : {frame.left, frame.right, frame.top, frame.bottom}) out += plot_number(value) + " ";
   return out + exact(frame.x.low) + " " + exact(frame.x.high) + " " + exact(frame.y.low) + " " + exact(frame.y.high) +
          "\"";
 }
 
 }  // namespace
-
-std::string_view plot_style() { return style; }
 
 std::string svg_of(const Plot& given, Where where) {
   Plot plot = given;
@@ -236,10 +183,10 @@ std::string svg_of(const Plot& given, Where where) {
   if (y.low > y.high) y = {0, 1};
 
   double row = 22;
-  std::string head = title_at(row, plot);
+  std::string head = plot_title(row, plot.width, plot.title);
   row += line_height + 3;
   head += legend(plot, row);
-  head += text_at(left_of_labels + 6, row, "", "", plot.y_label);
+  head += plot_text(left_of_labels + 6, row, "", "", plot.y_label);
   const PlotAxis across = !plot.x_names.empty() ? plot_named_axis(plot.x_names)
                           : plot.log_x          ? plot_log_axis(x.low, x.high)
                                                 : plot_axis(x.low, x.high, 5, false);
@@ -248,14 +195,9 @@ std::string svg_of(const Plot& given, Where where) {
   for (const auto& label : frame.y.labels) longest = std::max(longest, label.size());
   frame.left = left_of_labels + 10 + letter * double(longest);
 
-  const std::string title = escaped(plot.title);
-  const std::string size = number(plot.width) + " " + number(plot.height);
-  std::string out = "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plot\" viewBox=\"0 0 " + size + "\" width=\"" +
-                    number(plot.width) + "\" height=\"" + number(plot.height) +
-                    "\" style=\"width:100%;max-width:960px;height:auto\" role=\"img\" aria-label=\"" + title + "\"" +
-                    (plot.in_page ? frame_data(frame) : "") + ">\n<title>" + title + "</title>\n";
-  if (!plot.in_page) out.append("<style>").append(style) += "</style>\n";
-  out += "<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n" + head + axes(plot, frame);
+  std::string out =
+      plot_opening(plot.width, plot.height, plot.title, plot.in_page, plot.in_page ? frame_data(frame) : "") + head +
+      axes(plot, frame);
   for (size_t i = 0; i < plot.series.size(); ++i)
     if (const auto path = plot.series[i].dots ? dots(plot.series[i], frame) : curve(plot.series[i], frame);
         !path.empty())
@@ -263,7 +205,7 @@ std::string svg_of(const Plot& given, Where where) {
              "\" d=\"" + path + "\"/>\n" + marks(plot, i, frame);
   out += references(plot, frame);
   if (empty)
-    out += text_at((frame.left + frame.right) / 2, (frame.top + frame.bottom) / 2, "middle", "", "no finite values");
+    out += plot_text((frame.left + frame.right) / 2, (frame.top + frame.bottom) / 2, "middle", "", "no finite values");
   return out + "</svg>\n";
 }
 
