@@ -1,11 +1,10 @@
-// What the benchmarks share: options, time, statistics, memory of the process, the machine in words, JSON results.
+// What the benchmarks share: options, processor time, memory of the process, the machine in words, JSON results.
 #pragma once
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <map>
@@ -16,10 +15,14 @@
 
 #include "cinta/backends/threads.h"
 #include "cinta/core/context.h"
+#include "cinta/train/timing.h"
 
 namespace benchmark {
 
 using Json = nlohmann::ordered_json;
+using cinta::train::seconds;
+using cinta::train::Statistics;
+using cinta::train::time_calls;
 
 /// `--name value` pairs; a name without a value is "1". Names that no get() asked for are an error at finish().
 class Options {
@@ -53,9 +56,6 @@ class Options {
   std::map<std::string, std::string> values_, asked_;
 };
 
-inline double seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 /// Processor time of all threads of this process.
 inline double processor_seconds() {
   timespec time{};
@@ -63,35 +63,8 @@ inline double processor_seconds() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-/// Best, median and spread (distance between the quartiles over the median) of some measurements.
-struct Statistics {
-  double best = 0, median = 0, spread = 0;
-  explicit Statistics(std::vector<double> values) {
-    if (values.empty()) return;
-    std::sort(values.begin(), values.end());
-    auto at = [&](double share) { return values[static_cast<size_t>(share * static_cast<double>(values.size() - 1))]; };
-    best = values.front();
-    median = at(0.5);
-    spread = (at(0.75) - at(0.25)) / median;
-  }
-  Json json() const { return {{"best", best}, {"median", median}, {"spread", spread}}; }
-};
-
-/// Runs `f` until `least_seconds` have passed, in blocks of `block` calls, and gives the seconds of one call in each
-/// block. One block before is not counted.
-template <class F>
-Statistics time_calls(F&& f, double least_seconds = 0.3, int64_t block = 1) {
-  std::vector<double> times;
-  double total = 0;
-  for (int round = 0; round < 3 || total < least_seconds; ++round) {
-    const double start = seconds();
-    for (int64_t i = 0; i < block; ++i) f();
-    const double took = seconds() - start;
-    if (round == 0) continue;
-    times.push_back(took / static_cast<double>(block));
-    total += took;
-  }
-  return Statistics(times);
+inline Json json_of(const Statistics& statistics) {
+  return {{"best", statistics.best}, {"median", statistics.median}, {"spread", statistics.spread}};
 }
 
 /// The field `key` of a text file of "key: value" lines under /proc, "" where there is none.

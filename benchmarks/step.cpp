@@ -2,7 +2,6 @@
 // turns with another process (against_pytorch): a line with a number on stdin runs that many steps.
 #include <iostream>
 
-#include "profile.h"
 #include "workload.h"
 
 namespace benchmark {
@@ -24,13 +23,11 @@ class Stepper {
     return {{"wall_ms", wall}, {"processor_ms", 1e3 * (processor_seconds() - processor)}, {"losses", losses}};
   }
 
-  double step(OpTimes* times = nullptr) {
+  double step() {
     optimizer_.zero_gradients();
     const Tensor loss = workload_.loss(next_++);
     autograd::backward(loss);
-    if (times) times->add("(end of the walk)");
     optimizer_.step();
-    if (times) times->add("(optimizer)");
     return item(loss);
   }
 
@@ -76,7 +73,7 @@ void report(Stepper& stepper, Json result, int64_t warm_up, int64_t steps, const
   const double processor = timed["processor_ms"].get<double>() / static_cast<double>(steps);
   result["machine"] = machine();
   result["first_losses"] = first["losses"];
-  result["step_ms"] = wall.json();
+  result["step_ms"] = json_of(wall);
   result["processor_ms"] = processor;
   result["memory_peak"] = memory(true);
   result["peak_resident_bytes"] = peak_resident_bytes();
@@ -101,17 +98,13 @@ void main_program(Options options) {
   const std::string optimizer_name = options.get("optimizer", std::string("adamw"));
   const std::string export_path = options.get("export", std::string()), json = options.get("json", std::string());
   const int64_t steps = options.get("steps", int64_t{20}), warm_up = options.get("warm-up", int64_t{5});
-  const bool serving = options.get("serve", int64_t{0}), profiling = options.get("profile", int64_t{0});
+  const bool serving = options.get("serve", int64_t{0});
   options.finish();
   if (!export_path.empty()) return export_tensors(*workload, description, export_path);
   const std::unique_ptr<optim::Optimizer> optimizer = make_optimizer(optimizer_name, *workload);
   Stepper stepper(*workload, *optimizer);
   if (serving) return serve(stepper, resident_before);
   report(stepper, {{"workload", description}, {"optimizer", optimizer_name}}, warm_up, steps, json);
-  if (!profiling) return;
-  OpTimes times;
-  for (int64_t i = 0; i < steps; ++i) stepper.step(&times);
-  times.print(steps);
 }
 
 }  // namespace
