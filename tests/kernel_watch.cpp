@@ -40,8 +40,8 @@ TEST_CASE("a watcher sees each row before and after it runs, with its views", "[
     kernels::bias_activation(cpu, y, y, View{}, kernels::Activation::relu);
     lines = diary.lines;
   }
-  CHECK(lines == std::vector<std::string>{"before add 3[2, 3]", "after add 3[2, 3]", "before bias_activation 3[2, 3]",
-                                          "after bias_activation 3[2, 3]"});
+  CHECK(lines == std::vector<std::string>{"before add 3[2,3]", "after add 3[2,3]", "before bias_activation 3[2,3]",
+                                          "after bias_activation 3[2,3]"});
   CHECK(to_vector<float>(y) == std::vector<float>(6, 2));
 }
 
@@ -61,8 +61,8 @@ TEST_CASE("a row that runs inside another is seen inside it", "[kernel_watch]") 
   const Tensor y = empty({2, 2}), a = empty({2, 0}), b = empty({0, 2});
   Diary diary(cpu);
   kernels::matmul(cpu, y, a, b, 1, 0);
-  CHECK(diary.lines == std::vector<std::string>{"before matmul 3[2, 2]", "before fill 1[2, 2]", "after fill 1[2, 2]",
-                                                "after matmul 3[2, 2]"});
+  CHECK(diary.lines == std::vector<std::string>{"before matmul 3[2,2]", "before fill 1[2,2]", "after fill 1[2,2]",
+                                                "after matmul 3[2,2]"});
 }
 
 TEST_CASE("a watched row that a backend does not have is missing still", "[kernel_watch]") {
