@@ -5,15 +5,12 @@
 
 #include "cinta/autograd/tape.h"
 #include "cinta/backends/threads.h"
-#include "cinta/core/random.h"
 #include "cinta/data/atomic_file.h"
-#include "cinta/models/bert/bert.h"
-#include "cinta/models/mlp.h"
-#include "cinta/ops/loss.h"
 #include "cinta/optim/adamw.h"
 #include "cinta/train/tape_graph.h"
 #include "cinta/train/trace.h"
 #include "tools/commands.h"
+#include "tools/sample_step.h"
 #include "tools/train_options.h"
 
 namespace cinta::tools {
@@ -26,51 +23,21 @@ struct Options {
   bool json = false;
 };
 
-/// A model and its loss on one batch of random data.
-struct Subject {
-  std::unique_ptr<models::Module> model;
-  std::function<Tensor()> loss;
-};
-
-Tensor random_indices(const char* name, int64_t bound, const Shape& shape, Device device) {
-  std::vector<int64_t> out(static_cast<size_t>(shape.numel()));
-  for (size_t i = 0; i < out.size(); ++i)
-    out[i] = static_cast<int64_t>(random_word(0, stream_id(name), 0, i) % static_cast<uint32_t>(bound));
-  return from_values(out, shape, device);
-}
-
-Subject make_mlp(const Options& options, Device device) {
+SampleStep make_mlp(const Options& options, Device device) {
   require(options.gradient_checkpointing == "none", "trace", Where(), "an MLP has no layers to checkpoint, given ",
           "--gradient_checkpointing ", options.gradient_checkpointing);
-  constexpr int64_t features = 784, classes = 10;
-  auto mlp =
-      std::make_unique<models::Mlp>(std::vector<int64_t>{features, 512, 512, classes}, 0, Activation::relu, device);
-  std::vector<float> values(static_cast<size_t>(options.batch_size * features));
-  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(random_normal(0, stream_id("x"), 0, i));
-  const Tensor x = from_values(values, {options.batch_size, features}, device),
-               labels = random_indices("labels", classes, {options.batch_size}, device);
-  auto loss = [&model = *mlp, x, labels] { return cross_entropy(model(x), labels); };
-  return {std::move(mlp), loss};
+  return sample_mlp({784, 512, 512, 10}, options.batch_size, device);
 }
 
-Subject make_bert(const Options& options, Device device) {
+SampleStep make_bert(const Options& options, Device device) {
   models::BertConfig config = models::BertConfig::named(options.model);
   config.vocab_size = options.vocab_size;
   config.max_position_embeddings = std::max(config.max_position_embeddings, options.length);
-  auto bert = std::make_unique<models::BertForMaskedLM>(config, 0, device);
-  bert->set_checkpoint_policy(autograd::parse_checkpoint_policy(options.gradient_checkpointing));
-  constexpr int64_t masked_every = 7;  // BERT masks 15 % of the tokens
-  std::vector<int64_t> rows;
-  for (int64_t i = 0; i < options.batch_size * options.length; i += masked_every) rows.push_back(i);
-  const Shape items{static_cast<int64_t>(rows.size())};
-  const Tensor ids = random_indices("ids", config.vocab_size, {options.batch_size, options.length}, device),
-               masked = from_values(rows, items, device),
-               labels = random_indices("labels", config.vocab_size, items, device);
-  auto loss = [&model = *bert, ids, masked, labels] { return cross_entropy(model({.ids = ids}, masked), labels); };
-  return {std::move(bert), loss};
+  return sample_bert(config, {.batch = options.batch_size, .sequence = options.length}, device,
+                     autograd::parse_checkpoint_policy(options.gradient_checkpointing));
 }
 
-void trace_step(const Subject& subject, const std::string& path) {
+void trace_step(const SampleStep& subject, const std::string& path) {
   optim::AdamW optimizer(subject.model->parameters(), {});
   auto step = [&] {
     optimizer.zero_gradients();
@@ -88,7 +55,7 @@ void trace_step(const Subject& subject, const std::string& path) {
 void run(const Options& options) {
   if (options.threads > 0) set_threads(options.threads);
   const Device device = parse_device(options.device);
-  const Subject subject = options.model == "mlp" ? make_mlp(options, device) : make_bert(options, device);
+  const SampleStep subject = options.model == "mlp" ? make_mlp(options, device) : make_bert(options, device);
   if (!options.trace.empty()) trace_step(subject, options.trace);
   Tensor loss;  // what it leaves on the tape is alive while it is looked at
   const std::vector<train::TapeNode> tape =
