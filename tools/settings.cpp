@@ -83,10 +83,10 @@ class Layers {
     for (const std::string& item : items_of(option, value)) append(arguments, "--" + name, item);
   }
 
-  /// The file that the option `name` names on the command line or in the environment, if it does.
+  /// The file of settings that the option `name` names on the command line or in the environment, if it does.
   void add_file(const char* name) {
     const CLI::Option* option = find_option(command_, name);
-    if (!option) return;
+    if (!option || option->get_type_name() != settings_file) return;
     auto path = given_value(given_, *option);
     std::string ignored;
     if (const char* value = variable(name, ignored); !path && value) path = std::make_unique<std::string>(value);

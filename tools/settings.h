@@ -14,6 +14,9 @@ class App;
 
 namespace cinta::tools {
 
+/// The type name of an option that names a file of settings.
+inline constexpr const char* settings_file = "SETTINGS";
+
 /// A command line without the program's name.
 using Arguments = std::vector<std::string>;
 

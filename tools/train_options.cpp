@@ -11,6 +11,7 @@
 #include "cinta/train/run_files.h"
 #include "cinta/train/trial.h"
 #include "tools/commands.h"
+#include "tools/settings.h"
 
 namespace cinta::tools {
 
@@ -35,8 +36,10 @@ CLI::Validator whole_number() {
 
 void TrainOptions::add_to(CLI::App& command) {
   optim::AdamWOptions& adam = run.optimizer;
-  command.add_option("--config", config, "JSON file of options; CINTA_NAME in the environment and this line go before");
-  command.add_option("--params", params, "JSON file of options that a search chose; only this line goes before");
+  command.add_option("--config", config, "JSON file of options; CINTA_NAME in the environment and this line go before")
+      ->type_name(settings_file);
+  command.add_option("--params", params, "JSON file of options that a search chose; only this line goes before")
+      ->type_name(settings_file);
   CLI::Option* result =
       command.add_option("--result", trial_result, "JSON file for a search: what came of the run, written at its end");
   command.add_flag("--await_verdict", await_verdict, "wait after each evaluation for the search to say go_on or prune")

@@ -6,6 +6,7 @@
 #include "cinta/data/directory_lock.h"
 #include "cinta/train/run_files.h"
 #include "tools/commands.h"
+#include "tools/settings.h"
 #include "tools/train_options.h"
 #include "tools/tune_optuna.h"
 #include "tools/tune_run.h"
@@ -77,7 +78,7 @@ void add_tune(CLI::App& app) {
   auto options = std::make_shared<TuneOptions>();
   CLI::App* command =
       app.add_subcommand("tune", "search for the options that train best: cinta tune --space FILE -- train mlp ...");
-  command->add_option("--config", options->config, "JSON file of options");
+  command->add_option("--config", options->config, "JSON file of options")->type_name(settings_file);
   command->add_option("--space", options->space, "JSON file of Optuna's distributions by option name")->required();
   command->add_option("--output_dir", options->directory, "directory of the search; goes on with one that is there")
       ->capture_default_str();
