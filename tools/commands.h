@@ -37,6 +37,7 @@ void add_inspect(CLI::App& app);
 void add_convert(CLI::App& app);
 void add_trace(CLI::App& app);
 void add_plan(CLI::App& app);
+void add_bench(CLI::App& app);
 void add_completion(CLI::App& app);
 void add_tune(CLI::App& app);
 

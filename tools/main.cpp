@@ -64,7 +64,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", "cinta " CINTA_VERSION);
   for (auto add : {add_train, add_eval, add_fill, add_predict, add_tokenize, add_inspect, add_convert, add_trace,
-                   add_plan, add_tune, add_config, add_completion})
+                   add_plan, add_bench, add_tune, add_config, add_completion})
     add(app);
   Arguments given(argv + 1, argv + argc);
   for (const std::string& word : given) command_line += " " + quoted(word);

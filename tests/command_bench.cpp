@@ -1,0 +1,185 @@
+// `cinta bench`: what it says of a step and of the rows, its picture, bad input. No time is judged.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "cinta/backends/kernel.h"
+#include "cinta/models/bert/config.h"
+#include "command_helpers.h"
+#include "svg.h"
+
+using namespace cinta;
+using namespace cinta::testing;
+using nlohmann::json;
+
+namespace {
+
+json bench(const Arguments& arguments) {
+  const Finished finished = run_cinta(Arguments{"bench"} + arguments + Arguments{"--json", "--threads", "2"});
+  INFO(finished.error);
+  REQUIRE(finished.code == 0);
+  return json::parse(finished.out);
+}
+
+/// A BERT of two layers, as a config.json.
+std::string small_bert(const Scratch& scratch) {
+  models::BertConfig config;
+  config.vocab_size = 99;
+  config.hidden_size = 32;
+  config.num_hidden_layers = config.num_attention_heads = 2;
+  config.intermediate_size = 64;
+  config.max_position_embeddings = 16;
+  const std::string path = scratch / "small.json";
+  write_bytes(path, config.to_json("BertForMaskedLM"));
+  return path;
+}
+
+/// The figures of a row in a stage; fails where there are none.
+json row_of(const json& step, const std::string& row, const std::string& stage) {
+  for (const json& one : step.at("rows"))
+    if (one.at("row") == row && one.at("stage") == stage) return one;
+  FAIL(row << " " << stage << " is not in " << step.dump());
+  return {};
+}
+
+/// What must hold of any step.
+void check_step(const json& step, int64_t steps) {
+  CHECK(step.at("steps") == steps);
+  CHECK(step.at("allocated_bytes") == 0);
+  CHECK(step.at("limits").at("gflops") > 0);
+  CHECK(step.at("limits").at("gigabytes_a_second") > 0);
+  for (const char* name : {"step_ms", "forward_ms", "backward_ms", "update_ms"}) {
+    const json& times = step.at(name);
+    CHECK(times.at("best") > 0);
+    CHECK(times.at("best") <= times.at("median"));
+    CHECK(times.at("spread") >= 0);
+  }
+  CHECK(step.at("step_ms").at("best") >= step.at("backward_ms").at("best"));
+
+  double share = step.at("between_rows").at("share"), time = step.at("between_rows").at("ms"), last = HUGE_VAL;
+  CHECK(share > 0);
+  for (const json& row : step.at("rows")) {
+    INFO(row.dump());
+    CHECK(row.at("share") > 0);
+    CHECK(row.at("of_limit") > 0);
+    CHECK(row.contains("gflops") != row.contains("gigabytes_a_second"));
+    CHECK(row.at("ms") <= last);
+    last = row.at("ms");
+    share += row.at("share").get<double>();
+    time += row.at("ms").get<double>();
+  }
+  CHECK(share == Approx(1));
+  CHECK(time == Approx(step.at("watched_step_ms").get<double>()));
+}
+
+constexpr const char* mlp_layers = "24,16,10";
+
+}  // namespace
+
+TEST_CASE("cinta bench step counts the rows of a BERT's step", "[command_bench]") {
+  const Scratch scratch;
+  const std::string picture = scratch / "step.svg";
+  const json step = bench({"step", "--config", small_bert(scratch), "--batch", "2", "--sequence", "16", "--masked", "3",
+                           "--steps", "4", "--plot", picture});
+  check_step(step, 4);
+  CHECK(step.at("model") == "small.json");
+  CHECK(step.at("tokens_a_second").get<double>() ==
+        Approx(2 * 16 / (1e-3 * step.at("step_ms").at("median").get<double>())));
+  CHECK(row_of(step, "attention", "forward").at("calls") == 2);
+  CHECK(row_of(step, "attention_backward", "backward").at("calls") == 2);
+  for (const auto& [row, stage] : {std::pair{"embedding_sum", "forward"}, std::pair{"cross_entropy", "forward"},
+                                   std::pair{"cross_entropy_backward", "backward"}})
+    CHECK(row_of(step, row, stage).at("calls") == 1);
+
+  const std::string svg = read_bytes(picture);
+  CHECK(balanced(svg));
+  size_t drawn = 0;
+  for (const json& row : step.at("rows")) {
+    if (row.at("share") < 0.002) continue;
+    ++drawn;
+    CHECK(svg.find(">" + row.at("row").get<std::string>() + "</text>") != svg.npos);
+  }
+  const size_t groups = 4, others = drawn < step.at("rows").size() ? 2 : 1;
+  CHECK(all_between(svg, "class=\"bar ", "/>").size() == groups + drawn + others);
+}
+
+TEST_CASE("cinta bench step knows how much a row has to do", "[command_bench]") {
+  const json step = bench({"step", "--model", "mlp", "--layers", mlp_layers, "--batch", "8", "--steps", "3"});
+  check_step(step, 3);
+  CHECK(step.at("layers") == json({24, 16, 10}));
+  CHECK(!step.contains("sequence"));
+  CHECK(step.contains("samples_a_second"));
+  const auto done = [](const json& row, const char* rate) {  // in thousand millions
+    return 1e-3 * row.at("ms").get<double>() * row.at(rate).get<double>();
+  };
+  const double products = 2 * 8 * (24 * 16 + 16 * 10);
+  const json forward = row_of(step, "linear", "forward"), backward = row_of(step, "matmul", "backward");
+  CHECK(forward.at("calls") == 2);
+  CHECK(done(forward, "gflops") == Approx(1e-9 * products));
+  CHECK(backward.at("calls") == 3);  // the batch wants no gradient
+  CHECK(done(backward, "gflops") == Approx(1e-9 * (products + 2 * 8 * 16 * 10)));
+  const double weights = 24 * 16 + 16 + 16 * 10 + 10;
+  const double swept = 1e9 * done(row_of(step, "adamw", "update"), "gigabytes_a_second");
+  CHECK(swept >= 7 * 4 * weights);
+  CHECK(swept < 1.5 * 7 * 4 * weights);  // each weight begins at a round address
+}
+
+TEST_CASE("cinta bench step says the same in words", "[command_bench]") {
+  const Finished finished =
+      run_cinta({"bench", "step", "--model=mlp", "--layers", mlp_layers, "--threads=1", "--steps=2", "--batch=4"});
+  REQUIRE(finished.code == 0);
+  for (const char* part : {"mlp 24-16-10, batch of 4", "samples/s", "update", "bytes asked of the machine", "linear",
+                           "of limit", "between rows", "100.0 %"})
+    CHECK(finished.out.find(part) != std::string::npos);
+}
+
+TEST_CASE("cinta bench rows times every row", "[command_bench]") {
+  const json rows = bench({"rows"});
+  std::set<std::string> told;
+  for (const json& row : rows.at("rows")) {
+    INFO(row.dump());
+    told.insert(row.at("row"));
+    CHECK(row.at("us").at("best") > 0);
+    CHECK(row.at("of_limit") > 0);
+    CHECK(row.contains("gflops") != row.contains("gigabytes_a_second"));
+    CHECK(row.at("shapes").get<std::string>().starts_with("["));
+  }
+  CHECK(told.size() > 60);
+  for (const json& row : rows.at("not_timed")) told.insert(row);
+  for (const KernelRow* row : kernel_table())
+    // a recipe for contributors, which only this program has
+    if (row->name() != std::string("hardswish") && row->name() != std::string("hardswish_backward"))
+      CHECK(told.contains(row->name()));
+}
+
+TEST_CASE("a step or rows that cannot be timed are refused in a line", "[command_bench]") {
+  const Scratch scratch;
+  const std::string config = small_bert(scratch), no_json = scratch / "no.json";
+  write_bytes(no_json, "hidden");
+  const auto refused = [](const Arguments& arguments, const Parts& parts) {
+    check_refused(Arguments{"bench"} + arguments, parts);
+  };
+  refused({}, {"subcommand"});
+  refused({"stop"}, {"--help"});
+  refused({"step", "--model", "bert-huge"}, {"'huge'", "tiny, mini"});
+  refused({"step", "--model", "gpt"}, {"'gpt'"});
+  for (const char* option : {"--batch", "--sequence", "--masked", "--steps"})
+    refused({"step", option, "0"}, {option, "at least 1"});
+  refused({"step", "--batch", "many"}, {"--batch", "many"});
+  refused({"step", "--config", config, "--sequence", "17", "--masked", "3"}, {"16", "17"});
+  refused({"step", "--config", config, "--sequence", "8", "--masked", "9"}, {"8", "9"});
+  refused({"step", "--config", config, "--model", "bert-mini"}, {"--config", "--model"});
+  refused({"step", "--config", scratch / "nothing.json"}, {"nothing.json"});
+  refused({"step", "--config", no_json}, {"no.json"});
+  refused({"step", "--model", "mlp", "--layers", "784,ten"}, {"--layers", "ten"});
+  refused({"step", "--model", "mlp", "--layers", "784"}, {"--layers"});
+  refused({"step", "--model", "mlp", "--layers", "784,0"}, {"at least 1"});
+  refused({"step", "--model", "mlp", "--sequence", "8"}, {"--sequence", "BERT"});
+  refused({"step", "--layers", "784,10"}, {"--layers", "mlp"});
+  refused({"step", "--model", "mlp", "--layers", mlp_layers, "--steps", "1", "--plot", scratch / "no/step.svg"},
+          {"no/", "step.svg"});
+  refused({"step", "--threads", "-1"}, {"--threads"});
+  refused({"step", "--sequnce", "8"}, {"--sequence"});
+  refused({"rows", "--sizes", "huge"}, {"--sizes", "huge"});
+}

@@ -1,0 +1,123 @@
+// `cinta bench`: a training step, or every kernel row alone, against what the machine can do.
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+
+#include "cinta/backends/threads.h"
+#include "cinta/data/file.h"
+#include "tools/bench_rows.h"
+#include "tools/bench_step.h"
+#include "tools/commands.h"
+#include "tools/train_options.h"
+
+namespace cinta::tools {
+namespace {
+
+struct StepOptions {
+  std::string model = "bert-mini", config, plot;
+  std::vector<int64_t> layers{784, 512, 512, 10};
+  int64_t batch = 16, sequence = 128, masked = 20, warmup = 3, steps = 30;
+  int threads = 0;
+  bool json = false;
+  std::vector<const CLI::Option*> of_bert, of_mlp;
+};
+
+models::BertConfig config_of(const StepOptions& options) {
+  if (!options.config.empty()) return models::BertConfig::from_json(data::read_file(options.config), options.config);
+  const std::string_view prefix = "bert-", name = options.model;
+  return models::BertConfig::named(name.starts_with(prefix) ? name.substr(prefix.size()) : name);
+}
+
+/// What belongs to another kind of model is refused, not passed over.
+void require_none(const std::vector<const CLI::Option*>& options, const char* whose) {
+  for (const CLI::Option* option : options)
+    require(option->count() == 0, "bench", Where(), option->get_name(), " is an option of ", whose);
+}
+
+SampleStep make_sample(const StepOptions& options, StepSubject& subject) {
+  subject = {
+      .model = options.config.empty() ? options.model : std::filesystem::path(options.config).filename().string(),
+      .unit = "samples",
+      .batch = options.batch,
+      .units = options.batch,
+      .warmup = options.warmup,
+      .steps = options.steps};
+  if (options.model == "mlp") {
+    require_none(options.of_bert, "a BERT");
+    subject.sizes = options.layers;
+    return sample_mlp(options.layers, options.batch, cpu);
+  }
+  require_none(options.of_mlp, "mlp");
+  subject.unit = "tokens";
+  subject.sequence = options.sequence;
+  subject.masked = options.masked;
+  subject.units = options.batch * options.sequence;
+  return sample_bert(config_of(options), {options.batch, options.sequence, options.masked}, cpu);
+}
+
+void bench_step(const StepOptions& options) {
+  if (options.threads > 0) set_threads(options.threads);
+  StepSubject subject;
+  const SampleStep sample = make_sample(options, subject);
+  const MachineLimits before = measure_limits();
+  const StepTimes times = time_steps(sample, options.warmup, options.steps);
+  const MachineLimits limits = measure_limits(beyond_caches, before);
+  if (!options.plot.empty()) plot_step(options.plot, subject, times, limits);
+  options.json ? print_step_json(subject, times, limits) : print_step(subject, times, limits);
+}
+
+CLI::Option* add_threads(CLI::App& command, int& threads) {
+  return command.add_option("--threads", threads, "0: all cores")->capture_default_str()->check(CLI::Range(0, 1024));
+}
+
+void add_step(CLI::App& bench) {
+  auto options = std::make_shared<StepOptions>();
+  CLI::App* command = bench.add_subcommand("step", "forward, backward and update of a model, by stage and by row");
+  const auto number = [&](const char* name, int64_t& value, int64_t least, const char* text) {
+    return command->add_option(name, value, text)->capture_default_str()->check(at_least(least));
+  };
+  CLI::Option* model =
+      command->add_option("--model", options->model, "mlp, or bert-tiny, bert-mini, bert-small, bert-base, bert-large")
+          ->capture_default_str();
+  CLI::Option* config = command->add_option("--config", options->config, "config.json of a BERT")->excludes(model);
+  CLI::Option* layers = command->add_option("--layers", options->layers, "an MLP's widths: 784,512,512,10")
+                            ->delimiter(',')
+                            ->expected(2, 64)
+                            ->check(at_least(1));
+  number("--batch", options->batch, 1, "samples or sequences");
+  CLI::Option* sequence = number("--sequence", options->sequence, 1, "tokens of a sequence");
+  CLI::Option* masked = number("--masked", options->masked, 1, "tokens of a sequence that are guessed");
+  number("--warmup", options->warmup, 0, "steps before the clock starts");
+  number("--steps", options->steps, 1, "steps under the clock, and as many again by row");
+  add_threads(*command, options->threads);
+  command->add_option("--plot", options->plot, "SVG file: the time by row");
+  command->add_flag("--json", options->json, "one object");
+  options->of_bert = {config, sequence, masked};
+  options->of_mlp = {layers};
+  set_work(*command, [options] { bench_step(*options); });
+}
+
+void add_rows(CLI::App& bench) {
+  auto options = std::make_shared<RowsOptions>();
+  CLI::App* command = bench.add_subcommand("rows", "every kernel row alone");
+  command->add_option("--sizes", options->sizes, "small: as in a BERT-mini's step; large: beyond the caches")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"small", "large"}));
+  add_threads(*command, options->threads);
+  command->add_flag("--json", options->json, "one object");
+  set_work(*command, [options] {
+    if (options->threads > 0) set_threads(options->threads);
+    bench_rows(*options);
+  });
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("bench", "how fast this machine trains: a step, or every kernel row alone");
+  command->require_subcommand(1);
+  add_step(*command);
+  add_rows(*command);
+}
+
+}  // namespace cinta::tools

@@ -1,0 +1,30 @@
+// What this machine can do at most, measured: what rows are held against.
+#pragma once
+#include <cstdint>
+
+#include "tools/row_times.h"
+
+namespace cinta::tools {
+
+/// By all threads, in operations or bytes a second.
+struct MachineLimits {
+  double flops = 0;  ///< of f32 products: the best that a large one reached
+  double bytes = 0;  ///< read and written: the best of memcpy, of a sum of two arrays, of a change in place
+};
+
+/// How fast work was done: a product's operations, or else its bytes, held against their limit.
+struct Rate {
+  double giga;  ///< GF/s or GB/s
+  const char* unit;
+  double of_limit;
+};
+Rate rate_of(const RowWork& work, double seconds, const MachineLimits& limits);
+
+/// Larger than the caches of most machines.
+inline constexpr int64_t beyond_caches = int64_t{64} << 20;
+
+/// On arrays of so many bytes, in about half a second. A busy machine is measured twice, before and after what is held
+/// against its limits: they are nowhere below those `known`.
+MachineLimits measure_limits(int64_t array_bytes = beyond_caches, MachineLimits known = {});
+
+}  // namespace cinta::tools
