@@ -16,7 +16,7 @@ using nlohmann::json;
 namespace {
 
 json bench(const Arguments& arguments) {
-  const Finished finished = run_cinta(Arguments{"bench"} + arguments + Arguments{"--json", "--threads", "2"});
+  const Finished finished = run_cinta(Arguments{"bench"} + arguments + Arguments{"--json", "--threads", "1"});
   INFO(finished.error);
   REQUIRE(finished.code == 0);
   return json::parse(finished.out);

@@ -19,7 +19,7 @@ namespace {
 constexpr double least_seconds = 0.06;
 
 double product_rate() {
-  constexpr int64_t size = 1536;
+  constexpr int64_t size = 1024;
   const Tensor a = full({size, size}, 0.5), b = full({size, size}, 0.5), y = empty({size, size});
   const auto times = train::time_calls([&] { kernels::matmul(cpu, y, a, b, 1, 0); }, least_seconds);
   return 2.0 * size * size * size / times.best;
