@@ -17,7 +17,9 @@ Json parse_json(std::string_view text, std::string_view op, std::string_view fil
   const auto nul = text.find('\0');
   check(nul == text.npos, "byte ", nul, ": found a NUL, expected JSON");
   std::vector<std::set<std::string>> keys;  // of two equal ones the library keeps the last
-  const auto watch = [&](int, Json::parse_event_t event, Json& value) {
+  constexpr int deepest = 64;               // a file of nothing but brackets would take fifty times its size
+  const auto watch = [&](int depth, Json::parse_event_t event, Json& value) {
+    check(depth <= deepest, "found lists and objects more than ", deepest, " deep in each other");
     if (event == Json::parse_event_t::object_start) keys.emplace_back();
     if (event == Json::parse_event_t::object_end) keys.pop_back();
     if (event == Json::parse_event_t::key)
@@ -31,9 +33,17 @@ Json parse_json(std::string_view text, std::string_view op, std::string_view fil
     std::string_view reason = error.what();
     for (std::string_view skip : {"] ", "syntax error "})
       if (const auto at = reason.find(skip); at != reason.npos) reason.remove_prefix(at + skip.size());
-    check(false, "is not JSON: ", printable(reason));
+    const auto* place = dynamic_cast<const Json::parse_error*>(&error);
+    const std::string byte = place != nullptr && place->byte > 0 ? join("byte ", place->byte - 1, ": ") : "";
+    check(false, "is not JSON: ", byte, printable(reason));
     throw;
   }
+}
+
+Json parse_json_object(std::string_view text, std::string_view op, std::string_view file, Where where) {
+  Json json = parse_json(text, op, file, where);
+  require<FileError>(json.is_object(), op, where, file, ": is not a JSON object");
+  return json;
 }
 
 }  // namespace cinta::data

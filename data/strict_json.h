@@ -8,8 +8,12 @@
 namespace cinta::data {
 
 /// The value of `text`. Throws FileError naming `op` and `file` where it is not JSON, has a byte order mark or a NUL,
-/// or an object has one key twice.
+/// an object has one key twice, or lists and objects lie more than 64 deep in each other.
 nlohmann::json parse_json(std::string_view text, std::string_view op, std::string_view file,
                           Where where = Where::current());
+
+/// The same; throws also where the value is no object.
+nlohmann::json parse_json_object(std::string_view text, std::string_view op, std::string_view file,
+                                 Where where = Where::current());
 
 }  // namespace cinta::data

@@ -6,6 +6,7 @@
 
 #include "cinta/data/atomic_file.h"
 #include "cinta/data/file.h"
+#include "cinta/data/strict_json.h"
 
 namespace cinta::data {
 namespace {
@@ -21,9 +22,9 @@ bool flag(const nlohmann::json& config, const char* key, bool otherwise, const s
 
 /// The tokens of a tokenizer.json, by number.
 Vocabulary vocabulary_in_json(const std::string& path, Where where) {
-  const auto json = nlohmann::json::parse(read_file(path, maximum_file_bytes, where), nullptr, false);
+  const auto json = parse_json_object(read_file(path, maximum_file_bytes, where), "tokenizer", path, where);
   const nlohmann::json::json_pointer type("/model/type"), vocab("/model/vocab");
-  require<FileError>(json.is_object() && json.value(type, nlohmann::json()) == "WordPiece" && json.contains(vocab) &&
+  require<FileError>(json.value(type, nlohmann::json()) == "WordPiece" && json.contains(vocab) &&
                          json[vocab].is_object(),
                      "tokenizer", where, path, ": found no model of type \"WordPiece\" with a vocab");
   std::vector<std::string> tokens(json[vocab].size());
@@ -59,8 +60,7 @@ WordPiece load_wordpiece(const std::string& folder, Where where) {
   TokenizerOptions options;
   const std::string path = folder + "/tokenizer_config.json";
   if (std::filesystem::exists(path)) {
-    const auto config = nlohmann::json::parse(read_file(path, maximum_file_bytes, where), nullptr, false);
-    require<FileError>(config.is_object(), "tokenizer", where, path, ": is not a JSON object");
+    const auto config = parse_json_object(read_file(path, maximum_file_bytes, where), "tokenizer", path, where);
     const auto kind = config.find("tokenizer_class");
     if (kind != config.end())
       require<FileError>(*kind == "BertTokenizer" || *kind == "BertTokenizerFast", "tokenizer", where, path,

@@ -8,6 +8,7 @@
 #include "cinta/autograd/mode.h"
 #include "cinta/data/file.h"
 #include "cinta/data/sharded_safetensors.h"
+#include "cinta/data/strict_json.h"
 #include "cinta/ops/shape.h"
 
 namespace cinta::models {
@@ -92,8 +93,7 @@ void save_weights(const Module& module, const std::string& path, Where where) {
 std::string model_name(const std::string& directory, Where where) {
   const std::string path = directory + "/config.json";
   const nlohmann::json config =
-      nlohmann::json::parse(data::read_file(path, data::maximum_file_bytes, where), nullptr, false);
-  require<FileError>(config.is_object(), "config", where, path, ": not a JSON object");
+      data::parse_json_object(data::read_file(path, data::maximum_file_bytes, where), "config", path, where);
   const nlohmann::json classes = config.value("architectures", nlohmann::json());
   const nlohmann::json name = classes.is_array() && !classes.empty() ? classes[0] : config.value("model_type", classes);
   require<FileError>(name.is_string(), "config", where, path, ": has neither architectures nor a model_type");

@@ -203,7 +203,7 @@ TEST_CASE("a configuration that cannot be is refused by key", "[bert]") {
     const char *text, *wanted;
   };
   for (const Case& one : {
-           Case{"", "not a JSON object"},
+           Case{"", "not JSON"},
            Case{"[1]", "not a JSON object"},
            Case{R"({"model_type": "gpt2"})", "model_type is \"gpt2\""},
            Case{R"({"position_embedding_type": "relative_key"})", "position_embedding_type"},

@@ -5,6 +5,7 @@
 
 #include "cinta/autograd/mode.h"
 #include "cinta/data/file.h"
+#include "cinta/data/strict_json.h"
 #include "cinta/models/model_file.h"
 #include "cinta/ops/loss.h"
 #include "cinta/train/checkpoint_directory.h"
@@ -41,8 +42,8 @@ void Classifier::save(CheckpointWriter& writer) const {
 
 Classifier load_classifier(const std::string& directory, Device device, Where where) {
   const std::string path = directory + "/config.json";
-  const nlohmann::json in = nlohmann::json::parse(data::read_file(path), nullptr, false);
-  require<FileError>(in.is_object() && in.value("model_type", nlohmann::json()) == "mlp", "config", where, path,
+  const nlohmann::json in = data::parse_json_object(data::read_file(path), "config", path, where);
+  require<FileError>(in.value("model_type", nlohmann::json()) == "mlp", "config", where, path,
                      ": not the configuration of an MLP");
   require<FileError>(in.value("activation", nlohmann::json()) == "relu", "config", where, path,
                      ": activation is \"relu\"");

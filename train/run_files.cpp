@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cinta/data/file.h"
+#include "cinta/data/strict_json.h"
 #include "cinta/models/model_file.h"
 #include "cinta/train/checkpoint_names.h"
 
@@ -51,9 +52,9 @@ RunState read_run_state(const std::string& directory, optim::Optimizer& optimize
   optimizer.load_state(tensors, where);
 
   const std::string path = directory + "/" + state_file;
-  const nlohmann::json json = nlohmann::json::parse(data::read_file(path), nullptr, false);
+  const nlohmann::json json = data::parse_json_object(data::read_file(path), "resume", path, where);
   auto number = [&](const char* key) {
-    require<FileError>(json.is_object() && json.contains(key) && json[key].is_number(), "resume", where, path,
+    require<FileError>(json.contains(key) && json[key].is_number(), "resume", where, path,
                        ": no number called ", key);
     return json[key];
   };

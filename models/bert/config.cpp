@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cinta/data/file.h"
+#include "cinta/data/strict_json.h"
 
 namespace cinta::models {
 namespace {
@@ -106,8 +107,7 @@ std::string BertConfig::to_json(std::string_view architecture) const {
 }
 
 BertConfig BertConfig::from_json(const std::string& text, const std::string& path, Where where) {
-  const nlohmann::json in = nlohmann::json::parse(text, nullptr, false);
-  require<FileError>(in.is_object(), "config", where, path, ": not a JSON object");
+  const nlohmann::json in = data::parse_json_object(text, "config", path, where);
   auto expect = [&](const char* key, const nlohmann::json& wanted) {
     if (in.contains(key))
       require<FileError>(in[key] == wanted, "config", where, path, ": ", key, " is ", in[key].dump(), ", only ",
