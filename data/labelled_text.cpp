@@ -9,6 +9,7 @@
 #include <set>
 
 #include "cinta/data/file.h"
+#include "cinta/data/strict_json.h"
 #include "cinta/data/unicode.h"
 
 namespace cinta::data {
@@ -124,8 +125,7 @@ LabelledText from_json_lines(std::string_view text, const Source& source) {
     at = end + 1;
     ++line;
     if (one.find_first_not_of(" \t\r") == one.npos) continue;
-    const auto json = nlohmann::json::parse(one, nullptr, false);
-    if (!json.is_object()) source.fail(line, "is not a JSON object");
+    const auto json = parse_json_object(one, "labelled_text", join(source.name, ": line ", line), source.where);
     Row row{line, {}};
     std::vector<std::string> names;
     for (const auto& [key, value] : json.items()) {
@@ -148,6 +148,14 @@ std::optional<int64_t> whole_number(const std::string& text) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
+}
+
+/// Names for a message, not more than ten.
+std::string first_few(const std::vector<std::string>& names) {
+  constexpr size_t most = 10;
+  std::string out;
+  for (size_t i = 0; i < std::min(names.size(), most); ++i) out += (i > 0 ? ", " : "") + names[i];
+  return names.size() > most ? out + ", .." : out;
 }
 
 }  // namespace
@@ -175,7 +183,7 @@ std::vector<std::string> label_names(const std::vector<std::string>& labels) {
 }
 
 ClassifiedSequences encode(const LabelledText& text, const WordPiece& tokenizer, const std::vector<std::string>& names,
-                           int64_t length, Where where) {
+                           int64_t length, const std::string& name, Where where) {
   require(length >= 3, "encode", where, "a sequence needs [CLS], a token and [SEP], given length ", length);
   ClassifiedSequences out;
   SequenceArrays arrays;
@@ -191,8 +199,11 @@ ClassifiedSequences encode(const LabelledText& text, const WordPiece& tokenizer,
     if (pairs) out.types.insert(out.types.end(), encoding.types.begin(), encoding.types.end());
     if (text.labels.empty()) continue;
     const auto found = std::ranges::find(names, text.labels[i]);
-    require(found != names.end(), "encode", where, "sample ", i + 1, " has the label '", text.labels[i],
-            "', which is none of the model's ", names.size());
+    if (found == names.end())
+      throw ValueError(located("encode",
+                               join(name, ": sample ", i + 1, " has the label '", text.labels[i],
+                                    "', which is none of the model's ", names.size(), ": ", first_few(names)),
+                               where));
     out.labels.push_back(found - names.begin());
   }
   out.sequences = sequences_of(length, std::move(arrays));

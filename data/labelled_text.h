@@ -35,9 +35,9 @@ struct ClassifiedSequences {
 };
 
 /// Frames each text (or pair), cut to `length` tokens and padded. Throws ValueError for a label that is not among
-/// `names`, naming the sample.
+/// `names`, naming the sample and them. `name` stands for the text in messages.
 ClassifiedSequences encode(const LabelledText& text, const WordPiece& tokenizer, const std::vector<std::string>& names,
-                           int64_t length, Where where = Where::current());
+                           int64_t length, const std::string& name = "text", Where where = Where::current());
 
 /// The given samples, in the given order.
 LabelledText select(const LabelledText& text, std::span<const int64_t> rows);

@@ -98,7 +98,9 @@ TEST_CASE("labelled text that cannot be read is refused by file and line", "[lab
            {"a.csv", "word,label\na,b\n", "line 1: no column is called text"},
            {"a.csv", "a,b,c,d\n", "found 4 columns without names"},
            {"a.csv", "text,label\na\xff,b\n", "line 2"},
-           {"a.jsonl", "{\"text\": \"a\", \"label\": \"b\"}\nnothing\n", "line 2: is not a JSON object"},
+           {"a.jsonl", "{\"text\": \"a\", \"label\": \"b\"}\nnothing\n", "line 2: is not JSON: "},
+           {"a.jsonl", "[1]\n", "line 1: is not a JSON object"},
+           {"a.jsonl", "{\"text\": \"a\", \"text\": \"b\"}\n", "line 1: found the key 'text' twice"},
            {"a.jsonl", "{\"words\": \"a\"}\n", "line 1: no key is called text"},
            {"a.jsonl", "{\"text\": \"a\", \"label\": \"b\"}\n{\"text\": \"a\"}\n", "line 2: has a pair or a label"},
            {"a.csv.gz", "text,label\na,b,c\n", "line 2: found 3 columns"}}) {

@@ -71,7 +71,8 @@ train::MetricFields evaluate_classifier(const Options& options) {
   std::vector<std::string> names;
   for (int64_t i = 0; i < config.num_labels; ++i) names.push_back(config.label_name(i));
   const data::WordPiece tokenizer = data::load_wordpiece(options.model);
-  const data::ClassifiedSequences samples = encode(text, tokenizer, names, config.max_position_embeddings);
+  const data::ClassifiedSequences samples =
+      encode(text, tokenizer, names, config.max_position_embeddings, options.data);
   const train::TextClassifyData both{tokenizer, samples, samples};
   models::BertConfig named = config;
   named.label_names = names;

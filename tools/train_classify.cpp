@@ -86,7 +86,8 @@ void train_classify(const ClassifyOptions& options) {
   const int64_t length = std::min(options.length, config.max_position_embeddings);
   const data::WordPiece tokenizer = make_tokenizer(options, texts.train);
   const train::TextClassifyData data{tokenizer, encode(texts.train, tokenizer, config.label_names, length),
-                                     encode(texts.test, tokenizer, config.label_names, length)};
+                                     encode(texts.test, tokenizer, config.label_names, length,
+                                            options.test_data.empty() ? options.data : options.test_data)};
   train::TextClassifyTask task(data, config, options.batch_size, options.seed, parse_device(options.device));
   task.model().set_checkpoint_policy(autograd::parse_checkpoint_policy(options.gradient_checkpointing));
   if (!options.model.empty()) {
