@@ -10,6 +10,8 @@
 namespace cinta::data {
 namespace {
 
+constexpr size_t most_columns = size_t{1} << 24;  // the fields of a line are held at once
+
 std::string_view trim(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
@@ -26,12 +28,12 @@ std::string_view take_line(std::string_view& text) {
 }
 
 /// Fills `fields` from one line. A comma inside double quotes belongs to the field; the outer quotes are taken off.
-/// Returns false for a quote that is never closed.
+/// Returns false for a quote that is never closed. Of a line of too many fields it takes one more than may be.
 bool split(std::string_view line, std::vector<std::string_view>& fields) {
   fields.clear();
   size_t begin = 0;
   bool quoted = false;
-  for (size_t i = 0; i <= line.size(); ++i) {
+  for (size_t i = 0; i <= line.size() && fields.size() <= most_columns; ++i) {
     if (i < line.size() && line[i] == '"') quoted = !quoted;
     if (i < line.size() && (line[i] != ',' || quoted)) continue;
     std::string_view field = trim(line.substr(begin, i - begin));
@@ -108,6 +110,7 @@ Table parse_csv(std::string_view text, const std::string& name, CsvOptions optio
       parser.fail("blank line inside the table");
     }
     if (!split(line, fields)) parser.fail("a quote is never closed");
+    if (fields.size() > most_columns) parser.fail("found more than ", most_columns, " columns");
     if (parser.line_number == 1) {
       if (parser.table.columns == 0) parser.table.columns = static_cast<int64_t>(fields.size());
       if (names_columns(fields, options.header)) {

@@ -76,6 +76,10 @@ std::string read_file(const std::string& path, size_t limit, Where where) {
   struct stat status {};
   require<FileError>(::fstat(file.number, &status) == 0, "read_file", where, path, ": ", system_reason());
   require<FileError>(!S_ISDIR(status.st_mode), "read_file", where, path, ": is a directory, expected a file");
+  const auto check_limit = [&](size_t size) {
+    require<FileError>(size <= limit, "read_file", where, path, ": size exceeds the limit of ", limit, " bytes");
+  };
+  check_limit(static_cast<size_t>(status.st_size));  // before room is made for it
   std::string bytes;
   size_t size = 0;
   for (;;) {  // pipes and /proc files do not tell their size, so read until nothing comes
@@ -85,7 +89,7 @@ std::string read_file(const std::string& path, size_t limit, Where where) {
     require<FileError>(count >= 0, "read_file", where, path, ": byte ", size, ": ", system_reason());
     if (count == 0) break;
     size += static_cast<size_t>(count);
-    require<FileError>(size <= limit, "read_file", where, path, ": size exceeds the limit of ", limit, " bytes");
+    check_limit(size);
   }
   bytes.resize(size);
   return is_gzip(bytes) ? gunzip(bytes, path, limit, where) : bytes;

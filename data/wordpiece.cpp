@@ -57,6 +57,21 @@ std::pair<size_t, std::string_view> next_special(std::string_view text, size_t b
   return {text.npos, {}};
 }
 
+/// The length of a beginning of `text` whose words are those that they are in the whole: some 64 kB, up to an ASCII
+/// blank or punctuation character, before which every word ends. So no text's words are all held at once.
+size_t stretch_of(std::string_view text) {
+  for (size_t at = size_t{1} << 16; at < text.size(); ++at) {
+    const auto c = static_cast<unsigned char>(text[at]);
+    if (c < 0x80 && (is_whitespace(c) || is_punctuation(c))) return at;
+  }
+  return text.size();
+}
+
+/// How many tokens of a text are needed for a frame of `max_length`; 0: all.
+size_t needed(int64_t max_length, int64_t frame) {
+  return max_length == 0 ? std::string_view::npos : static_cast<size_t>(max_length - frame);
+}
+
 }  // namespace
 
 std::vector<std::string> basic_words(std::string_view text, TokenizerOptions options, const std::string& name,
@@ -93,15 +108,25 @@ std::vector<int32_t> WordPiece::pieces(const std::string& word) const {
 }
 
 std::vector<int32_t> WordPiece::encode(std::string_view text, const std::string& name, Where where) const {
+  return encode_some(text, std::string_view::npos, name, where);
+}
+
+std::vector<int32_t> WordPiece::encode_some(std::string_view text, size_t most, const std::string& name,
+                                            Where where) const {
   require_utf8(text, name, where);
   std::vector<int32_t> out;
   std::unordered_map<std::string, std::vector<int32_t>> seen;  // words repeat, so each is matched once
-  for (size_t begin = 0; begin <= text.size();) {
+  for (size_t begin = 0; begin <= text.size() && out.size() < most;) {
     const auto [at, special] = next_special(text, begin);
-    for (std::string& word : basic_words(text.substr(begin, at - begin), options_, name, where)) {
-      const auto [entry, added] = seen.try_emplace(std::move(word));
-      if (added) entry->second = pieces(entry->first);
-      out.insert(out.end(), entry->second.begin(), entry->second.end());
+    std::string_view rest = text.substr(begin, at - begin);
+    while (!rest.empty() && out.size() < most) {
+      const std::string_view stretch = rest.substr(0, stretch_of(rest));
+      rest.remove_prefix(stretch.size());
+      for (std::string& word : basic_words(stretch, options_, name, where)) {
+        const auto [entry, added] = seen.try_emplace(std::move(word));
+        if (added) entry->second = pieces(entry->first);
+        out.insert(out.end(), entry->second.begin(), entry->second.end());
+      }
     }
     if (at == text.npos) break;
     const int32_t id = vocabulary_.find(special);
@@ -114,7 +139,7 @@ std::vector<int32_t> WordPiece::encode(std::string_view text, const std::string&
 Encoding WordPiece::encode_framed(std::string_view text, int64_t max_length, Where where) const {
   require(max_length == 0 || max_length >= 2, "wordpiece", where, "no room for [CLS] and [SEP] in ", max_length,
           " tokens");
-  Encoding out{encode(text, "text", where), {}};
+  Encoding out{encode_some(text, needed(max_length, 2), "text", where), {}};
   if (max_length > 0) out.ids.resize(std::min(out.ids.size(), static_cast<size_t>(max_length - 2)));
   out.ids.insert(out.ids.begin(), vocabulary_.id("[CLS]", where));
   out.ids.push_back(vocabulary_.id("[SEP]", where));
@@ -126,7 +151,9 @@ Encoding WordPiece::encode_pair(std::string_view first, std::string_view second,
                                 Where where) const {
   require(max_length == 0 || max_length >= 3, "wordpiece", where, "no room for [CLS] and two [SEP] in ", max_length,
           " tokens");
-  std::vector<int32_t> a = encode(first, "first text", where), b = encode(second, "second text", where);
+  const size_t most = needed(max_length, 3);  // longer ones lose the same tokens, whichever loses first
+  std::vector<int32_t> a = encode_some(first, most, "first text", where),
+                       b = encode_some(second, most, "second text", where);
   if (max_length > 0)
     while (a.size() + b.size() > static_cast<size_t>(max_length - 3)) (a.size() > b.size() ? a : b).pop_back();
   Encoding out;

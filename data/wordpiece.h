@@ -49,6 +49,8 @@ class WordPiece {
   std::string decode(std::span<const int32_t> ids, Where where = Where::current()) const;
 
  private:
+  /// encode(), which stops once it has `most` tokens or a few more.
+  std::vector<int32_t> encode_some(std::string_view text, size_t most, const std::string& name, Where where) const;
   /// Greedy longest match; [UNK] for a word that has no complete match or more than 100 characters.
   std::vector<int32_t> pieces(const std::string& word) const;
 

@@ -80,9 +80,10 @@ models::TokenBatch encode(const std::vector<std::string>& texts, const data::Wor
   std::vector<data::Encoding> encodings;
   size_t width = 1, cut = 0;
   for (const std::string& text : texts) {
-    encodings.push_back(tokenizer.encode_framed(text));
+    encodings.push_back(tokenizer.encode_framed(text, longest + 1));
     if (static_cast<int64_t>(encodings.back().ids.size()) > longest) {
-      encodings.back() = tokenizer.encode_framed(text, longest);
+      encodings.back().ids.resize(static_cast<size_t>(longest));
+      encodings.back().ids.back() = tokenizer.vocabulary().id("[SEP]");
       ++cut;
     }
     width = std::max(width, encodings.back().ids.size());

@@ -47,7 +47,7 @@ std::vector<std::string> lines_of(const std::string& path) {
 data::Examples read_rows(const std::string& path, int64_t features) {
   const std::string bytes = data::read_file(path);
   if (!bytes.starts_with('\0')) {
-    const data::Table table = data::read_csv(path, {.columns = features});
+    const data::Table table = data::parse_csv(bytes, path, {.columns = features});
     return {table.rows, table.columns, 0, table.values, {}};
   }
   data::IdxArray images = data::parse_idx(bytes, path);
