@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cinta/data/file.h"
+#include "cinta/data/strict_json.h"
 #include "cinta/train/checkpoint_directory.h"
 #include "cinta/train/checkpoint_names.h"
 
@@ -66,12 +67,14 @@ std::string checkpoint_fault(const std::string& path) {
   if (::access(manifest_path.c_str(), F_OK) != 0)
     return "has no " + manifest_name + ", so it was not written to its end";
   std::string text;
+  nlohmann::json manifest;
   try {
     text = data::read_file(manifest_path, size_t{1} << 24);
+    manifest = data::parse_json(text, "checkpoint", manifest_name);
   } catch (const FileError& error) {
-    return error.what();
+    return manifest_name + " is damaged: " + error.what();
   }
-  const auto manifest = nlohmann::json::parse(text, nullptr, false);
+  if (!text.ends_with('\n')) return manifest_name + " is damaged: its end is missing";
   const bool good = manifest.is_object() && manifest.value("version", nlohmann::json()) == 1 &&
                     manifest.contains("files") && manifest["files"].is_object();
   if (!good) return manifest_name + " is damaged: expected an object of version 1 with files";
@@ -82,6 +85,10 @@ std::string checkpoint_fault(const std::string& path) {
     const auto fault = file_fault(path + "/" + name, file["size"].get<uint64_t>(), file["crc32"].get<std::string>());
     if (!fault.empty()) return name + ": " + fault;
   }
+  for (const auto& name : data::names_in(path))  // what is read must have been promised
+    if (name != manifest_name && (name.ends_with(".json") || name.ends_with(".safetensors")) &&
+        !manifest["files"].contains(name))
+      return name + ": " + manifest_name + " does not name it";
   return "";
 }
 
