@@ -39,10 +39,8 @@ void ReportOptions::add_callbacks(train::RunOptions& run) const {
             "--report_to takes jsonl and tensorboard, joined by a comma, given '", report_to, "'");
     if (name == "tensorboard") run.callbacks.push_back(std::make_shared<train::TensorBoardReport>());
   }
-  if (!trace.empty()) {
-    const auto [first, last] = parse_steps(trace_steps);
-    run.callbacks.push_back(std::make_shared<train::TraceReport>(trace, first, last, Where()));
-  }
+  const auto [first, last] = parse_steps(trace_steps);
+  if (!trace.empty()) run.callbacks.push_back(std::make_shared<train::TraceReport>(trace, first, last, Where()));
   if (report == "html")  // after what traces
     run.callbacks.push_back(std::make_shared<train::ReportPage>(train::ReportPage::Options{.command = command_line}));
 }

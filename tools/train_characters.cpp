@@ -16,7 +16,9 @@ struct CharacterOptions : TrainOptions {
 };
 
 void train_characters(const CharacterOptions& options) {
-  const train::CharacterCorpus corpus = train::split_text(data::read_file(options.data));
+  const std::string text = data::read_file(options.data);
+  require<FileError>(!text.empty(), "train", Where(), options.data, ": is empty");
+  const train::CharacterCorpus corpus = train::split_text(text);
   models::BertConfig config = models::CharacterTransformer::configuration(
       corpus.characters.size(), options.length, options.hidden, options.layers, options.heads);
   config.hidden_dropout_prob = config.attention_probs_dropout_prob = options.dropout;

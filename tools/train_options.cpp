@@ -46,7 +46,8 @@ void TrainOptions::add_to(CLI::App& command) {
       ->needs(result);
   command.add_option("--data", data, "what to train on")->required();
   command.add_option("--output_dir", run.output_dir, "directory of the run")->capture_default_str();
-  max_steps = command.add_option("--max_steps", run.max_steps, "optimizer steps")->capture_default_str();
+  max_steps =
+      command.add_option("--max_steps", run.max_steps, "optimizer steps")->capture_default_str()->check(at_least(1));
   command.add_option("--num_train_epochs", epochs, "passes over the data, unless --max_steps is given")
       ->capture_default_str()
       ->check(at_least(0));
@@ -66,7 +67,7 @@ void TrainOptions::add_to(CLI::App& command) {
   command.add_option("--max_grad_norm", run.max_grad_norm, "clip the global norm; 0: off")->capture_default_str();
   command.add_option("--gradient_checkpointing", gradient_checkpointing, "none, sqrt, every:N, selective:op,op")
       ->capture_default_str();
-  command.add_option("--logging_steps", run.logging_steps)->capture_default_str();
+  command.add_option("--logging_steps", run.logging_steps)->capture_default_str()->check(at_least(1));
   command.add_option("--eval_strategy", eval_strategy, "no, steps, epoch; always at the end too")
       ->capture_default_str()
       ->check(CLI::IsMember({"no", "steps", "epoch"}));

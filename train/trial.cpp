@@ -23,15 +23,20 @@ void remove_file(const std::string& path) {
 
 }  // namespace
 
-void TrialReport::on_train_begin(const Moment& now) {
-  options_.objective.check(now.task);
+TrialReport::TrialReport(Options options) : options_(std::move(options)) {
   const std::string folder = data::parent_of(options_.result_path);
   require<FileError>(std::filesystem::is_directory(folder), "train", Where(), "--result ", options_.result_path,
                      ": there is no directory ", folder);
+  require<FileError>(!std::filesystem::is_directory(options_.result_path), "train", Where(), "--result ",
+                     options_.result_path, ": is a directory, expected a file");
+}
+
+void TrialReport::on_train_begin(const Moment& now) {
+  options_.objective.check(now.task);
   remove_file(options_.result_path);
   if (now.options.output_dir.empty()) return;
   verdict_path_ = now.options.output_dir + "/" + verdict_file;
-  if (!now.options.resume) remove_file(verdict_path_);  // an older run's
+  if (!now.options.resume) remove_file(verdict_path_);         // an older run's
   if (now.state.evaluated_step == now.state.step) await(now);  // stopped before it was heard
 }
 

@@ -30,8 +30,9 @@ class TrialReport final : public TrainerCallback {
     WatchedMetric objective = {};
     bool await_verdict = false;
   };
-  explicit TrialReport(Options options) : options_(std::move(options)) {}
-  /// Throws where the result could not be written in the end; takes an older result away.
+  /// Throws where the result could not be written in the end.
+  explicit TrialReport(Options options);
+  /// Takes an older result away.
   void on_train_begin(const Moment& now) override;
   void on_step_end(const Moment& now) override;
   void on_evaluate(const Moment& now, const MetricFields& fields) override;
