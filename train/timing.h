@@ -28,12 +28,12 @@ struct Statistics {
 };
 
 /// Runs `f` until `least_seconds` have passed, in blocks of `block` calls, and gives the seconds of one call in each
-/// block. One block before is not counted.
+/// block, of four at least. One block before is not counted.
 template <class F>
 Statistics time_calls(F&& f, double least_seconds = 0.3, int64_t block = 1) {
   std::vector<double> times;
   double total = 0;
-  for (int round = 0; round < 3 || total < least_seconds; ++round) {
+  for (int round = 0; round < 5 || total < least_seconds; ++round) {
     const double start = seconds();
     for (int64_t i = 0; i < block; ++i) f();
     const double took = seconds() - start;
