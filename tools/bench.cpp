@@ -82,6 +82,7 @@ void add_step(CLI::App& bench) {
   CLI::Option* config = command->add_option("--config", options->config, "config.json of a BERT")->excludes(model);
   CLI::Option* layers = command->add_option("--layers", options->layers, "an MLP's widths: 784,512,512,10")
                             ->delimiter(',')
+                            ->type_name("WIDTHS")
                             ->expected(2, 64)
                             ->check(at_least(1));
   number("--batch", options->batch, 1, "samples or sequences");
