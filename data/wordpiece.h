@@ -17,6 +17,7 @@ inline constexpr int64_t longest_word = 100;  ///< characters; a longer word is 
 struct TokenizerOptions {
   bool lower_case = true;
   bool strip_accents = true;  ///< usually goes with lower_case
+  bool operator==(const TokenizerOptions&) const = default;
 };
 
 /// The words of BERT's basic tokenizer: controls dropped, split at white space, around CJK ideographs and around each

@@ -3,10 +3,12 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "cinta/data/atomic_file.h"
 #include "cinta/data/file.h"
 #include "cinta/data/strict_json.h"
+#include "cinta/data/tokenizer_json.h"
 
 namespace cinta::data {
 namespace {
@@ -18,23 +20,6 @@ bool flag(const nlohmann::json& config, const char* key, bool otherwise, const s
   require<FileError>(found->is_boolean(), "tokenizer", where, path, ": ", key, ": found ", found->dump(),
                      ", expected true or false");
   return found->get<bool>();
-}
-
-/// The tokens of a tokenizer.json, by number.
-Vocabulary vocabulary_in_json(const std::string& path, Where where) {
-  const auto json = parse_json_object(read_file(path, maximum_file_bytes, where), "tokenizer", path, where);
-  const nlohmann::json::json_pointer type("/model/type"), vocab("/model/vocab");
-  require<FileError>(json.value(type, nlohmann::json()) == "WordPiece" && json.contains(vocab) &&
-                         json[vocab].is_object(),
-                     "tokenizer", where, path, ": found no model of type \"WordPiece\" with a vocab");
-  std::vector<std::string> tokens(json[vocab].size());
-  for (const auto& [token, id] : json[vocab].items()) {
-    const bool fits = id.is_number_unsigned() && id.get<size_t>() < tokens.size() && tokens[id.get<size_t>()].empty();
-    require<FileError>(fits, "tokenizer", where, path, ": vocab: token \"", token, "\" has the number ", id.dump(),
-                       ", expected each of 0 to ", tokens.size() - 1, " once");
-    tokens[id.get<size_t>()] = token;
-  }
-  return Vocabulary(std::move(tokens), path, where);
 }
 
 }  // namespace
@@ -57,7 +42,10 @@ void save_wordpiece(const WordPiece& tokenizer, const std::string& folder, Where
 }
 
 WordPiece load_wordpiece(const std::string& folder, Where where) {
-  TokenizerOptions options;
+  const std::string lines = folder + "/vocab.txt", json = folder + "/tokenizer.json";
+  const bool newer = !std::filesystem::exists(lines) && std::filesystem::exists(json);
+  const std::optional<WordPiece> whole = newer ? std::optional(read_tokenizer_json(json, where)) : std::nullopt;
+  TokenizerOptions options = whole ? whole->options() : TokenizerOptions();
   const std::string path = folder + "/tokenizer_config.json";
   if (std::filesystem::exists(path)) {
     const auto config = parse_json_object(read_file(path, maximum_file_bytes, where), "tokenizer", path, where);
@@ -67,12 +55,14 @@ WordPiece load_wordpiece(const std::string& folder, Where where) {
                          ": tokenizer_class: found ", kind->dump(), ", expected \"BertTokenizer\"");
     require<FileError>(flag(config, "tokenize_chinese_chars", true, path, where), "tokenizer", where, path,
                        ": tokenize_chinese_chars: found false; ideographs are always words of their own here");
-    options.lower_case = flag(config, "do_lower_case", true, path, where);
-    options.strip_accents = flag(config, "strip_accents", options.lower_case, path, where);
+    options.lower_case = flag(config, "do_lower_case", options.lower_case, path, where);
+    options.strip_accents =
+        flag(config, "strip_accents", whole ? options.strip_accents : options.lower_case, path, where);
   }
-  const std::string lines = folder + "/vocab.txt", json = folder + "/tokenizer.json";
-  const bool newer = !std::filesystem::exists(lines) && std::filesystem::exists(json);
-  return WordPiece(newer ? vocabulary_in_json(json, where) : Vocabulary::load(lines, where), options);
+  if (!whole) return WordPiece(Vocabulary::load(lines, where), options);
+  require<FileError>(options == whole->options(), "tokenizer", where, path,
+                     ": do_lower_case and strip_accents say otherwise than the normalizer of tokenizer.json");
+  return *whole;
 }
 
 }  // namespace cinta::data

@@ -15,9 +15,9 @@ std::vector<std::pair<std::string, std::string>> wordpiece_files(const WordPiece
 /// Writes `vocab.txt` and `tokenizer_config.json` (do_lower_case, strip_accents) into an existing folder.
 void save_wordpiece(const WordPiece& tokenizer, const std::string& folder, Where where = Where::current());
 
-/// Reads `vocab.txt` (or the vocabulary of `tokenizer.json` where only that was written) and, where it exists,
-/// `tokenizer_config.json`; without the latter the text is lower-cased, as BERT's original vocabularies want it. Throws
-/// FileError, also for a configuration that asks for another kind of tokenizer.
+/// Reads `vocab.txt` and, where it exists, `tokenizer_config.json`; without the latter the text is lower-cased, as
+/// BERT's original vocabularies want it. Where there is no vocab.txt, `tokenizer.json` is read, which must agree with
+/// the configuration. Throws FileError, also for files that ask for another kind of tokenizer.
 WordPiece load_wordpiece(const std::string& folder, Where where = Where::current());
 
 }  // namespace cinta::data

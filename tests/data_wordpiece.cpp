@@ -133,22 +133,3 @@ TEST_CASE("A tokenizer's files", "[data]") {
   CHECK_THAT(message("{\"tokenizer_class\": \"GPT2Tokenizer\"}"), Contains("found \"GPT2Tokenizer\", expected"));
   CHECK_THAT(message("{\"tokenize_chinese_chars\": false}"), Contains("tokenize_chinese_chars: found false"));
 }
-
-TEST_CASE("A tokenizer that was saved as tokenizer.json alone", "[data]") {
-  const Scratch folder;
-  const auto load = [&](const std::string& model) {
-    write_bytes(folder / "tokenizer.json", "{\"version\": \"1.0\", \"model\": " + model + "}");
-    return load_wordpiece(folder.path());
-  };
-  const auto message = [&](const std::string& model) { return error_of<FileError>([&] { load(model); }); };
-  const Vocabulary read = load(R"({"type": "WordPiece", "vocab": {"b": 2, "[UNK]": 0, "a": 1}})").vocabulary();
-  CHECK(read.text() == "[UNK]\na\nb\n");
-  CHECK_THAT(message(R"({"type": "BPE", "vocab": {}})"), Contains("tokenizer.json: found no model of type"));
-  CHECK_THAT(message(R"({"type": "WordPiece"})"), Contains("tokenizer.json: found no model of type"));
-  for (const char* number : {"0", "2", "-1", "1.5", "\"1\""})
-    CHECK_THAT(message(std::string(R"({"type": "WordPiece", "vocab": {"[UNK]": 0, "a": )") + number + "}}"),
-               Contains("\"a\" has the number " + std::string(number) + ", expected each of 0 to 1 once"));
-  CHECK_THAT(message(R"({"type": "WordPiece", "vocab": {"a": 0}})"), Contains("has no [UNK]"));
-  write_bytes(folder / "vocab.txt", "[UNK]\nlines\n");
-  CHECK(load_wordpiece(folder.path()).vocabulary().text() == "[UNK]\nlines\n");
-}

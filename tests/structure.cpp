@@ -133,6 +133,7 @@ TEST_CASE("<cinta/cinta.h> reaches every public header, and pulls in the standar
                                           "data/mapped_file.h",
                                           "data/safetensors_index.h",
                                           "data/strict_json.h",
+                                          "data/tokenizer_json.h",
                                           "data/permutation.h",
                                           "data/unicode.h",
                                           "data/safetensors_header.h",
