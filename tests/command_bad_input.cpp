@@ -265,7 +265,7 @@ TEST_CASE("labels and configurations of another model", "[command_bad_input]") {
 TEST_CASE("a second run in a directory is refused and the first one ends as if alone", "[command_bad_input]") {
   const Scratch scratch;
   const std::string directory = scratch / "run", alone = scratch / "alone";
-  const Arguments long_run = mlp("generated", directory, "1500");
+  const Arguments long_run = mlp("generated", directory, "2500");
   Child first(long_run);
   while (first.running() && !holds(directory + "/metrics.jsonl", "\"step\":5,"))
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -275,7 +275,7 @@ TEST_CASE("a second run in a directory is refused and the first one ends as if a
   }
   CHECK(first.running());
   CHECK(first.wait().code == 0);
-  REQUIRE(run_cinta(mlp("generated", alone, "1500")).code == 0);
+  REQUIRE(run_cinta(mlp("generated", alone, "2500")).code == 0);
   for (const char* name : {"model.safetensors", "metrics.jsonl"})
     CHECK(read_bytes(directory + "/" + name) == read_bytes(alone + "/" + name));
 }
