@@ -54,8 +54,9 @@ void cross_entropy_backward(View dlogits, View dloss, View logits, View lse, Vie
         const float* x = read_row(logits, r, classes, buffer + classes);
         const float scale = dloss.as<const float>()[r], shift = lse.as<const float>()[r];
         const float at_label = scale * (math::expm1(x[label] - shift) + (smoothing - share));
+        const float spread = share;  // a copy: what the lambda refers to might lie in `out`, which ends vectorisation
 #pragma omp simd
-        for (int64_t j = 0; j < classes; ++j) out[j] = scale * (math::exp(x[j] - shift) - share);
+        for (int64_t j = 0; j < classes; ++j) out[j] = scale * (math::exp(x[j] - shift) - spread);
         out[label] = at_label;
       } else {
         std::fill_n(out, classes, 0.0f);
