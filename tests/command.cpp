@@ -258,6 +258,7 @@ TEST_CASE("SIGINT, SIGTERM and kill -9, then --resume, leave the bytes of a run 
   Arguments command = bert(run.text, directory);
   SECTION("SIGINT") {
     const Finished finished = interrupted(command, directory, "\"step\":10", SIGINT);
+    INFO(finished.error);
     CHECK(finished.code == 130);
     CHECK(finished.out.find("stopped at step") == 0);
     CHECK(finished.out.find("--resume goes on") != std::string::npos);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "command_helpers.h"
 
@@ -38,12 +39,25 @@ TEST_CASE("a BERT is pre-trained with both heads and used further", "[command]")
   const auto numbers = nlohmann::json::parse(scores.out);
   CHECK(numbers["eval_loss"].get<double>() ==
         Approx(numbers["eval_masked_loss"].get<double>() + numbers["eval_next_sentence_loss"].get<double>()));
-  CHECK(run_cinta({"fill", "int [MASK] = 1;", "--model", model}).code == 0);
+  const Finished filled = run_cinta({"fill", "int [MASK] = [MASK];", "--model", model, "--top", "2", "--json"});
+  INFO(filled.error);
+  REQUIRE(filled.code == 0);
+  const auto masks = nlohmann::json::parse(filled.out)["masks"];
+  REQUIRE(masks.size() == 2);
+  REQUIRE(masks[1].size() == 2);
+  CHECK(masks[1][0]["probability"].get<double>() >= masks[1][1]["probability"].get<double>());
 
   write_bytes(scratch / "lines.csv", "text,label\nint a;,0\nfloat b;,1\nint c;,0\nfloat d;,1\nint e;,0\nfloat f;,1\n");
-  CHECK(run_cinta({"train", "classify", "--data", scratch / "lines.csv", "--model", model, "--output_dir",
-                   scratch / "lines", "--max_steps", "2", "--threads", "1", "--quiet"})
-            .code == 0);
+  const Finished tuned =
+      run_cinta({"train", "--task", "classify", "--data", scratch / "lines.csv", "--model", model, "--output_dir",
+                 scratch / "lines", "--max_steps", "2", "--threads", "1", "--quiet", "--json"});
+  INFO(tuned.error);
+  REQUIRE(tuned.code == 0);
+  const auto result = nlohmann::json::parse(tuned.out);
+  CHECK(result["state"] == "complete");
+  CHECK(result["steps"] == 2);
+  CHECK(result["eval_accuracy"].is_number());
+  CHECK(fs::exists(result["checkpoint"].get<std::string>()));
 
   const std::string whole = read_bytes(model + "/model.safetensors"), log = read_bytes(model + "/metrics.jsonl");
   fs::remove_all(model + "/checkpoint-6");
@@ -76,4 +90,20 @@ TEST_CASE("a second training takes the tokens that the first one kept, and ends 
     CHECK(read_bytes(scratch / "first" + name) == read_bytes(scratch / "second" + name));
     CHECK(read_bytes(scratch / "first" + name) == read_bytes(scratch / "none" + name));
   }
+}
+
+TEST_CASE("what comes of a training is one object for programs, and one for each seed", "[command]") {
+  const Scratch scratch;
+  const Finished finished = run_cinta(short_training(scratch / "run", {"--seeds", "2", "--json"}));
+  REQUIRE(finished.code == 0);
+  std::vector<nlohmann::json> lines;
+  std::istringstream text(finished.out);
+  for (std::string line; std::getline(text, line);) lines.push_back(nlohmann::json::parse(line));
+  REQUIRE(lines.size() == 3);
+  CHECK(lines[0]["seed"] == 0);
+  CHECK(lines[1]["output_dir"] == scratch / "run/seed-1");
+  CHECK(lines[2]["mean_eval_accuracy"].get<double>() ==
+        Approx((lines[0]["eval_accuracy"].get<double>() + lines[1]["eval_accuracy"].get<double>()) / 2));
+  check_refused({"train", "--task", "cook", "--data", "generated"}, {"no command is called 'train cook'; there are mlp"});
+  check_refused({"train", "--task"}, {"train needs one of the commands mlp"});
 }

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <numeric>
+#include <span>
 
 #include "cinta/autograd/mode.h"
 #include "cinta/data/wordpiece_files.h"
@@ -29,8 +31,8 @@ std::unique_ptr<models::BertForMaskedLM> load(const std::string& directory, cons
 
 }  // namespace
 
-void print_filled(models::BertBase& model, const MaskedLogits& masked_logits, const data::WordPiece& tokenizer,
-                  const std::string& text, int64_t count) {
+std::vector<std::vector<Guess>> fill(models::BertBase& model, const MaskedLogits& masked_logits,
+                                     const data::WordPiece& tokenizer, const std::string& text, int64_t count) {
   autograd::NoGrad off;
   const data::Encoding encoding = tokenizer.encode_framed(text);
   const int64_t length = static_cast<int64_t>(encoding.ids.size());
@@ -49,7 +51,7 @@ void print_filled(models::BertBase& model, const MaskedLogits& masked_logits, co
   const std::vector<float> probabilities = to_vector<float>(softmax(logits));
   const size_t width = static_cast<size_t>(logits.size(1)),
                vocabulary = static_cast<size_t>(tokenizer.vocabulary().size());
-  std::printf("%s\n", text.c_str());
+  std::vector<std::vector<Guess>> out(places.size());
   for (size_t place = 0; place < places.size(); ++place) {
     const float* row = probabilities.data() + place * width;
     std::vector<int32_t> order(vocabulary);
@@ -57,10 +59,18 @@ void print_filled(models::BertBase& model, const MaskedLogits& masked_logits, co
     const auto best = std::min<int64_t>(count, static_cast<int64_t>(vocabulary));
     std::partial_sort(order.begin(), order.begin() + best, order.end(),
                       [&](int32_t a, int32_t b) { return row[a] > row[b]; });
-    for (int64_t i = 0; i < best; ++i)
-      std::printf("  %5.1f %%  %s\n", 100.0 * row[order[static_cast<size_t>(i)]],
-                  tokenizer.vocabulary().token(order[static_cast<size_t>(i)]).c_str());
-    if (place + 1 < places.size()) std::printf("  --\n");
+    for (const int32_t token : std::span(order).first(static_cast<size_t>(best)))
+      out[place].push_back({tokenizer.vocabulary().token(token), row[token]});
+  }
+  return out;
+}
+
+void print_filled(const std::string& text, const std::vector<std::vector<Guess>>& guesses) {
+  std::printf("%s\n", text.c_str());
+  for (size_t place = 0; place < guesses.size(); ++place) {
+    if (place > 0) std::printf("  --\n");
+    for (const Guess& guess : guesses[place])
+      std::printf("  %5.1f %%  %s\n", 100.0 * guess.probability, guess.token.c_str());
   }
 }
 
@@ -68,6 +78,7 @@ void add_fill(CLI::App& app) {
   struct Options {
     std::string text, model = "runs/headers-bert";
     int64_t top = 3;
+    bool as_json = false;
   };
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("fill", "fill in the [MASK] of a text");
@@ -75,11 +86,19 @@ void add_fill(CLI::App& app) {
   command->add_option("--model", options->model, "directory with model.safetensors, config.json, vocab.txt")
       ->capture_default_str();
   command->add_option("--top", options->top, "guesses to show")->capture_default_str()->check(at_least(1));
+  command->add_flag("--json", options->as_json, "one object");
   set_work(*command, [options] {
     const data::WordPiece tokenizer = data::load_wordpiece(options->model);
     const auto model = load(options->model, tokenizer);
     const auto logits = [&](const models::TokenBatch& batch, const Tensor& rows) { return (*model)(batch, rows); };
-    print_filled(*model, logits, tokenizer, options->text, options->top);
+    const auto guesses = fill(*model, logits, tokenizer, options->text, options->top);
+    if (!options->as_json) return print_filled(options->text, guesses);
+    nlohmann::ordered_json all{{"text", options->text}, {"masks", nlohmann::json::array()}};
+    for (const std::vector<Guess>& one : guesses) {
+      auto& list = all["masks"].emplace_back(nlohmann::json::array());
+      for (const Guess& guess : one) list.push_back({{"token", guess.token}, {"probability", guess.probability}});
+    }
+    std::printf("%s\n", all.dump().c_str());
   });
 }
 

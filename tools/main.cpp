@@ -1,6 +1,7 @@
 // The `cinta` command. Exit codes: 0 done, 2 wrong input, 1 our own failure, 3 a trial that its search gave up, 130 and
 // 143 after a clean stop on SIGINT and SIGTERM.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <new>
@@ -35,14 +36,36 @@ std::map<const CLI::App*, std::function<void()>>& works() {
 
 /// What the parser says of arguments it does not know, with the option that was probably meant.
 std::string with_nearest(const std::string& message, CLI::App& app, const Arguments& arguments) {
-  const CLI::App& command = *command_of(app, arguments);
-  if (&command == &app && !arguments.empty() && !arguments.front().starts_with("-"))
-    return join("no command is called '", arguments.front(), "'");
+  CLI::App& command = *command_of(app, arguments);
+  if (command.get_require_subcommand_min() > 0) {
+    std::string path, names;
+    for (const CLI::App* at = &command; at != &app; at = at->get_parent()) path = at->get_name() + " " + path;
+    for (const CLI::App* one : command.get_subcommands({})) names += (names.empty() ? "" : ", ") + one->get_name();
+    const size_t depth = static_cast<size_t>(std::ranges::count(path, ' '));
+    const bool named = arguments.size() > depth && !arguments[depth].starts_with("-");
+    if (named) return join("no command is called '", path, arguments[depth], "'; there are ", names);
+    if (depth > 0) return join(path, "needs one of the commands ", names);
+  }
   for (const std::string& word : app.remaining(true))
     if (word.starts_with("--"))
       if (const std::string near = nearest_option(command, word.substr(2, word.find('=') - 2)); !near.empty())
         return message + "; the nearest option is --" + near;
   return message;
+}
+
+/// `train --task classify ...` is `train classify ...`.
+void name_task(Arguments& given) {
+  if (given.size() < 2 || given[0] != "train") return;
+  const std::string option = "--task";
+  for (size_t i = 1; i < given.size(); ++i) {
+    const bool joined = given[i].starts_with(option + "=");
+    if (!joined && (given[i] != option || i + 1 == given.size())) continue;
+    const std::string task = joined ? given[i].substr(option.size() + 1) : given[i + 1];
+    given.erase(given.begin() + static_cast<ptrdiff_t>(i),
+                given.begin() + static_cast<ptrdiff_t>(i + (joined ? 1 : 2)));
+    given.insert(given.begin() + 1, task);
+    return;
+  }
 }
 
 /// A word that a shell would take apart stands in quotes.
@@ -68,6 +91,7 @@ int run(int argc, char** argv) {
     add(app);
   Arguments given(argv + 1, argv + argc);
   for (const std::string& word : given) command_line += " " + quoted(word);
+  name_task(given);
   const std::optional<ConfigRequest> request = take_config_request(app, given);
   const Settings settings = settle(app, given);
   try {

@@ -42,19 +42,28 @@ void train_mlp(const MlpOptions& options) {
     train::RunOptions run = options.resolve(train_count);
     if (i > 0 && !run.output_dir.empty()) run.output_dir += "/seed-" + std::to_string(seed);
     const train::RunResult result = train::run(task, run, options.header("mlp", crc32));
-    publish(result, run.output_dir, {});
-    if (result.stopped_by) return;
     const double accuracy = 100 * train::number(result.evaluation, "eval_accuracy");
-    std::printf("seed %llu: %lld to train on, %lld to test; test accuracy %.2f %% after %lld steps in %.1f s\n",
-                static_cast<unsigned long long>(seed), static_cast<long long>(train_count),
-                static_cast<long long>(test_count), accuracy, static_cast<long long>(result.steps), result.seconds);
+    if (options.publish(result, run.output_dir, {}, {{"seed", static_cast<int64_t>(seed)}}))
+      std::printf("seed %llu: %lld to train on, %lld to test; test accuracy %.2f %% after %lld steps in %.1f s\n",
+                  static_cast<unsigned long long>(seed), static_cast<long long>(train_count),
+                  static_cast<long long>(test_count), accuracy, static_cast<long long>(result.steps), result.seconds);
+    if (result.stopped_by) return;
     sum += accuracy;
     squares += accuracy * accuracy;
   }
   const double count = static_cast<double>(options.seeds), mean = sum / count;
+  const double deviation = std::sqrt(std::max(0.0, (squares - count * mean * mean) / (count - 1)));
+  if (options.as_json) {
+    if (options.seeds > 1)
+      std::printf(
+          "%s\n",
+          train::json_of({{"seeds", options.seeds}, {"mean_eval_accuracy", mean / 100}, {"deviation", deviation / 100}})
+              .c_str());
+    return;
+  }
   if (options.seeds > 1)
     std::printf("mean of %lld seeds: test accuracy %.2f +- %.2f %%\n", static_cast<long long>(options.seeds), mean,
-                std::sqrt(std::max(0.0, (squares - count * mean * mean) / (count - 1))));
+                deviation);
   if (!options.run.output_dir.empty() && options.fast_dev_run == 0)
     std::printf("weights, metrics and loss curve: %s\n", options.run.output_dir.c_str());
 }

@@ -105,13 +105,14 @@ void train_bert(const BertOptions& options) {
   const train::RunOptions run = options.resolve(samples);
   const train::RunResult result =
       train::run(*task, run, options.header(options.next_sentence ? "bert, next sentence" : "bert", crc32));
-  publish(result, run.output_dir, {{"unigram", baseline.loss}});
-  if (result.stopped_by) return;
+  if (!options.publish(result, run.output_dir, {{"unigram", baseline.loss}},
+                       {{"unigram_loss", baseline.loss}, {"unigram_accuracy", baseline.accuracy}}))
+    return;
   print_scores(result, baseline, options.next_sentence);
   for (const char* line : {"#include <[MASK]>", "std::[MASK]<int> v;", "return *[MASK];", "template<typename _[MASK]>",
                            "for (int i = 0; i < n; ++[MASK])"})
     if (static_cast<int64_t>(corpus.tokenizer.encode_framed(line).ids.size()) <= options.length)
-      print_filled(task->model(), logits, corpus.tokenizer, line, 3);
+      print_filled(line, fill(task->model(), logits, corpus.tokenizer, line, 3));
   if (!run.output_dir.empty()) std::printf("weights, vocabulary, metrics and loss curve: %s\n", run.output_dir.c_str());
 }
 

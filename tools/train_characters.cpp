@@ -35,8 +35,7 @@ void train_characters(const CharacterOptions& options) {
   const train::RunOptions run = options.resolve(static_cast<int64_t>(corpus.train.size()) / options.length);
   const train::RunResult result = train::run(task, run, options.header("characters", crc32));
   const double baseline = train::unigram_loss(corpus);
-  publish(result, run.output_dir, {{"unigram", baseline}});
-  if (result.stopped_by) return;
+  if (!options.publish(result, run.output_dir, {{"unigram", baseline}}, {{"unigram_loss", baseline}})) return;
   const double loss = train::number(result.evaluation, "eval_loss");
   std::printf("%lld steps in %.0f s, %.0f characters/s\n", static_cast<long long>(result.steps), result.seconds,
               result.items_per_second);

@@ -106,8 +106,7 @@ void train_classify(const ClassifyOptions& options) {
       data::crc32_of(std::as_bytes(std::span(test.ids)), data::crc32_of(std::as_bytes(std::span(train.ids))));
   const train::RunOptions run = options.resolve(train.count);
   const train::RunResult result = train::run(task, run, options.header("classify", crc32));
-  publish(result, run.output_dir, {});
-  if (result.stopped_by) return;
+  if (!options.publish(result, run.output_dir, {}, {})) return;
   print_confusion(task.confusion(), task.model().config());
   std::printf("test: loss %.4f, accuracy %.2f %%, macro F1 %.4f after %lld steps in %.1f s\n",
               train::number(result.evaluation, "eval_loss"), 100 * train::number(result.evaluation, "eval_accuracy"),

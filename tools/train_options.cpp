@@ -102,6 +102,7 @@ void TrainOptions::add_to(CLI::App& command) {
   command.add_flag("--detect_anomaly", run.detect_anomaly, "find the op that makes the first NaN");
   reports.add_to(command);
   command.add_flag("--quiet", run.quiet, "no progress");
+  command.add_flag("--json", as_json, "print what came of it as one object");
 }
 
 void TrainOptions::add_callbacks(train::RunOptions& out) const {
@@ -175,9 +176,10 @@ train::MetricFields TrainOptions::header(const std::string& task, uint32_t data_
           {"warmup_steps", run.schedule.warmup}};
 }
 
-void publish(const train::RunResult& result, const std::string& directory,
-             const std::vector<train::PlotReference>& references) {
-  if (directory.empty()) return;
+namespace {
+
+void publish_files(const train::RunResult& result, const std::string& directory,
+                   const std::vector<train::PlotReference>& references) {
   train::publish_model(result.checkpoint, directory);
   const train::MetricsFile metrics = train::read_metrics(directory + "/metrics.jsonl");
   train::Plot plot{.title = "Loss of " + directory,
@@ -190,15 +192,34 @@ void publish(const train::RunResult& result, const std::string& directory,
     if (!series.steps.empty()) plot.series.push_back({name, series.steps, series.values});
   }
   train::plot_lines(directory + "/loss.svg", plot);
-  if (result.stopped_by) {
-    std::printf("stopped at step %lld; --resume goes on from %s\n", static_cast<long long>(result.steps),
-                result.checkpoint.c_str());
-    exit_code = 128 + result.stopped_by;
+}
+
+}  // namespace
+
+bool TrainOptions::publish(const train::RunResult& result, const std::string& directory,
+                           const std::vector<train::PlotReference>& references, const train::MetricFields& more) const {
+  if (!directory.empty()) publish_files(result, directory, references);
+  if (result.stopped_by) exit_code = 128 + result.stopped_by;
+  if (result.pruned) exit_code = train::pruned_exit_code;
+  if (as_json) {
+    train::MetricFields all{{"state", std::string(result.stopped_by ? "stopped"
+                                                  : result.pruned   ? "pruned"
+                                                                    : "complete")},
+                            {"steps", result.steps},
+                            {"seconds", result.seconds},
+                            {"items_per_second", result.items_per_second}};
+    for (const train::MetricFields* fields : {&result.evaluation, &more})
+      all.insert(all.end(), fields->begin(), fields->end());
+    all.emplace_back("checkpoint", result.checkpoint);
+    all.emplace_back("output_dir", directory);
+    std::printf("%s\n", train::json_of(all).c_str());
+    return false;
   }
-  if (result.pruned) {
-    std::printf("pruned at step %lld\n", static_cast<long long>(result.steps));
-    exit_code = train::pruned_exit_code;
-  }
+  const auto steps = static_cast<long long>(result.steps);
+  if (result.stopped_by)
+    std::printf("stopped at step %lld; --resume goes on from %s\n", steps, result.checkpoint.c_str());
+  if (result.pruned) std::printf("pruned at step %lld\n", steps);
+  return !result.stopped_by;
 }
 
 }  // namespace cinta::tools

@@ -17,6 +17,7 @@ struct TrainOptions {
   std::string config, params;  ///< read before the command line is (tools/settings.h)
   std::string trial_result;    ///< file (train/trial.h)
   bool await_verdict = false;
+  bool as_json = false;
   std::string data;
   train::RunOptions run;
   ReportOptions reports;
@@ -40,10 +41,10 @@ struct TrainOptions {
   void add_callbacks(train::RunOptions& out) const;
   /// The first line of metrics.jsonl. `data_crc32` tells the data from others under the same name.
   train::MetricFields header(const std::string& task, uint32_t data_crc32) const;
+  /// After a run: model files into its directory and the loss curve beside them. Prints that it was stopped or given
+  /// up, or with --json what came of it, `more` included, as one object. True when the rest is the caller's to print.
+  bool publish(const train::RunResult& result, const std::string& directory,
+               const std::vector<train::PlotReference>& references, const train::MetricFields& more) const;
 };
-
-/// After a run: model files into the run's directory, the loss curve beside them, and where they are.
-void publish(const train::RunResult& result, const std::string& directory,
-             const std::vector<train::PlotReference>& references);
 
 }  // namespace cinta::tools
