@@ -21,9 +21,14 @@ extern "C" void on_signal(int number) { stop_signal = number; }
 }  // namespace
 
 void stop_on_signals() {
+  // A stack of their own: some of oneDNN's products run with the stack pointer in a block of the heap, below which a
+  // handler's frame would overwrite what others keep there.
+  alignas(64) static char bytes[1 << 16];
+  const stack_t stack{.ss_sp = bytes, .ss_flags = 0, .ss_size = sizeof bytes};
+  sigaltstack(&stack, nullptr);
   struct sigaction action {};
   action.sa_handler = on_signal;
-  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  action.sa_flags = static_cast<int>(SA_RESETHAND) | SA_ONSTACK;
   for (int number : {SIGINT, SIGTERM}) sigaction(number, &action, nullptr);
 }
 

@@ -28,7 +28,9 @@ struct RunOptions {
   bool overwrite = false;       ///< start anew where a run already lies
   bool detect_anomaly = false;  ///< find the op that makes the first NaN
   bool quiet = false;
-  const volatile std::sig_atomic_t* stop = nullptr;  ///< set to a signal's number: finish the step, save, return
+  /// Set to a signal's number: finish the step, save, return. The handler that sets it needs a stack of its own
+  /// (sigaltstack, SA_ONSTACK): some of oneDNN's products run with the stack pointer inside the heap.
+  const volatile std::sig_atomic_t* stop = nullptr;
   std::vector<std::shared_ptr<TrainerCallback>> callbacks = {};  ///< called in this order (train/callbacks.h)
 };
 
