@@ -114,38 +114,6 @@ TEST_CASE("a run leaves its model, its metrics and a chart, and the other comman
   CHECK(run_cinta({"train", "bert", "--help"}).out.find("--sequence_length") != std::string::npos);
 }
 
-TEST_CASE("options that cannot be are refused in one line before anything is written", "[command]") {
-  const Scratch scratch;
-  check_refused({}, {"subcommand"});
-  check_refused({"train", "mlp"}, {"--data"});
-  struct Case {
-    const char *option, *value;
-    Parts parts = {};
-  };
-  for (const Case& one : std::vector<Case>{{"--frobnicate", "1", {"--frobnicate"}},
-                                           {"--seed", "-1", {"--seed", "-1"}},
-                                           {"--seeds", "0", {"--seeds", "at least 1"}},
-                                           {"--batch_size", "-4", {"batch size", "-4"}},
-                                           {"--batch_size", "many", {"batch_size", "many"}},
-                                           {"--threads", "-1", {"--threads", "-1"}},
-                                           {"--threads", "100000", {"--threads", "100000"}},
-                                           {"--save_steps", "-1", {"save_steps"}},
-                                           {"--eval_steps", "-1", {"eval_steps"}},
-                                           {"--max_grad_norm", "-1", {"max_grad_norm"}},
-                                           {"--num_train_epochs", "-2", {"num_train_epochs", "-2"}},
-                                           {"--learning_rate", "-0.1", {"rate", "-0.1"}},
-                                           {"--learning_rate", "nan", {"rate", "nan"}},
-                                           {"--warmup_steps", "5", {"warm-up 5", "total 4"}},
-                                           {"--lr_scheduler_type", "steps", {"steps", "cosine"}},
-                                           {"--gradient_checkpointing", "sqrt", {"sqrt", "MLP"}},
-                                           {"--device", "abacus", {"abacus", "available: cpu"}}})
-    check_refused_early(scratch, train_mlp, "generated", {one.option, one.value}, one.parts);
-  for (const Case& one : std::vector<Case>{{"--size", "huge", {"huge", "tiny, mini, small"}},
-                                           {"--dropout", "1.5", {"dropout", "1.5"}},
-                                           {"--gradient_checkpointing", "often", {"often", "every:N"}}})
-    check_refused_early(scratch, train_bert, trained().text, {one.option, one.value}, one.parts);
-}
-
 TEST_CASE("tables that cannot be read are refused by file, line and column", "[command]") {
   const Scratch scratch;
   std::string pixels, good;

@@ -175,8 +175,10 @@ TEST_CASE("places that cannot be written to", "[command_bad_input]") {
   CHECK(read_bytes(file) == "what was there");
 }
 
-TEST_CASE("options out of range", "[command_bad_input]") {
+TEST_CASE("options out of range are refused in one line before anything is written", "[command_bad_input]") {
   const Scratch scratch;
+  check_refused({}, {"subcommand"});
+  check_refused({"train", "mlp"}, {"--data"});
   struct Case {
     const char *option, *value;
     Parts parts;
@@ -185,7 +187,23 @@ TEST_CASE("options out of range", "[command_bad_input]") {
     return Arguments{"train", "mlp", "--data", data, "--output_dir", directory, "--quiet"};
   };
   for (const Case& one :
-       std::vector<Case>{{"--max_steps", "0", {"--max_steps", "at least 1", "0"}},
+       std::vector<Case>{{"--frobnicate", "1", {"--frobnicate"}},
+                         {"--seed", "-1", {"--seed", "-1"}},
+                         {"--seeds", "0", {"--seeds", "at least 1"}},
+                         {"--batch_size", "-4", {"batch size", "-4"}},
+                         {"--batch_size", "many", {"batch_size", "many"}},
+                         {"--threads", "-1", {"--threads", "-1"}},
+                         {"--threads", "100000", {"--threads", "100000"}},
+                         {"--save_steps", "-1", {"save_steps"}},
+                         {"--eval_steps", "-1", {"eval_steps"}},
+                         {"--max_grad_norm", "-1", {"max_grad_norm"}},
+                         {"--num_train_epochs", "-2", {"num_train_epochs", "-2"}},
+                         {"--learning_rate", "-0.1", {"rate", "-0.1"}},
+                         {"--learning_rate", "nan", {"rate", "nan"}},
+                         {"--lr_scheduler_type", "steps", {"steps", "cosine"}},
+                         {"--gradient_checkpointing", "sqrt", {"sqrt", "MLP"}},
+                         {"--device", "abacus", {"abacus", "available: cpu"}},
+                         {"--max_steps", "0", {"--max_steps", "at least 1", "0"}},
                          {"--max_steps", "1e3", {"--max_steps", "1e3"}},
                          {"--num_train_epochs", "nan", {"--num_train_epochs", "nan"}},
                          {"--per_device_train_batch_size", "0", {"batch size", "given 0"}},
@@ -214,6 +232,7 @@ TEST_CASE("options out of range", "[command_bad_input]") {
                          {"--seed", "1.5", {"--seed", "1.5"}},
                          {"--output", "x", {"--output"}}})
     check_refused_early(scratch, train, "generated", {one.option, one.value}, one.parts);
+  check_refused_early(scratch, train_mlp, "generated", {"--warmup_steps", "5"}, {"warm-up 5", "total 4"});
   for (const char* value : {"x", "patience=0", "patience=-1", "patience=2,min_delta=x", "min_delta=nan"})
     check_refused_early(scratch, train, "generated", {"--eval_steps", "5", "--early_stopping", value}, {"patience"});
   fs::create_directory(scratch / "text");
@@ -223,7 +242,10 @@ TEST_CASE("options out of range", "[command_bad_input]") {
     return Arguments{"train", "bert", "--data", data, "--output_dir", directory, "--max_steps", "2", "--quiet"};
   };
   for (const Case& one :
-       std::vector<Case>{{"--sequence_length", "2", {"[CLS], a token and [SEP]", "2"}},
+       std::vector<Case>{{"--size", "huge", {"huge", "tiny, mini, small"}},
+                         {"--dropout", "1.5", {"dropout", "1.5"}},
+                         {"--gradient_checkpointing", "often", {"often", "every:N"}},
+                         {"--sequence_length", "2", {"[CLS], a token and [SEP]", "2"}},
                          {"--vocab_size", "7", {"a vocabulary of 7", "special tokens and characters"}},
                          {"--dropout", "1", {"dropout", "1"}},
                          {"--initializer_range", "-1", {"--initializer_range", "-1"}},
