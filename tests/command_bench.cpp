@@ -160,8 +160,8 @@ TEST_CASE("a step or rows that cannot be timed are refused in a line", "[command
   const auto refused = [](const Arguments& arguments, const Parts& parts) {
     check_refused(Arguments{"bench"} + arguments, parts);
   };
-  refused({}, {"subcommand"});
-  refused({"stop"}, {"--help"});
+  refused({}, {"bench needs one of the commands step, rows"});
+  refused({"stop"}, {"no command is called 'bench stop'; there are step, rows"});
   refused({"step", "--model", "bert-huge"}, {"'huge'", "tiny, mini"});
   refused({"step", "--model", "gpt"}, {"'gpt'"});
   for (const char* option : {"--batch", "--sequence", "--masked", "--steps"})
