@@ -1,6 +1,5 @@
 // The commands of `cinta`: each file adds one to the command line.
 #pragma once
-#include <csignal>
 #include <functional>
 #include <string>
 
@@ -10,10 +9,6 @@ class App;
 
 namespace cinta::tools {
 
-/// The signal that asked the program to stop, or 0.
-extern volatile std::sig_atomic_t stop_signal;
-/// From now on the first SIGINT or SIGTERM sets stop_signal; a second one ends the program at once.
-void stop_on_signals();
 /// What main() returns after a clean stop on a signal: 128 + its number.
 extern int exit_code;
 

@@ -2,6 +2,7 @@
 // 143 after a clean stop on SIGINT and SIGTERM.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <map>
 #include <new>
@@ -12,25 +13,8 @@
 
 namespace cinta::tools {
 
-volatile std::sig_atomic_t stop_signal = 0;
 int exit_code = 0;
 std::string command_line = "cinta";
-
-namespace {
-extern "C" void on_signal(int number) { stop_signal = number; }
-}  // namespace
-
-void stop_on_signals() {
-  // A stack of their own: some of oneDNN's products run with the stack pointer in a block of the heap, below which a
-  // handler's frame would overwrite what others keep there.
-  alignas(64) static char bytes[1 << 16];
-  const stack_t stack{.ss_sp = bytes, .ss_flags = 0, .ss_size = sizeof bytes};
-  sigaltstack(&stack, nullptr);
-  struct sigaction action {};
-  action.sa_handler = on_signal;
-  action.sa_flags = static_cast<int>(SA_RESETHAND) | SA_ONSTACK;
-  for (int number : {SIGINT, SIGTERM}) sigaction(number, &action, nullptr);
-}
 
 namespace {
 

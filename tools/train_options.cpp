@@ -9,6 +9,7 @@
 #include "cinta/backends/threads.h"
 #include "cinta/train/callbacks.h"
 #include "cinta/train/run_files.h"
+#include "cinta/train/stop_signals.h"
 #include "cinta/train/trial.h"
 #include "tools/commands.h"
 #include "tools/settings.h"
@@ -153,8 +154,8 @@ train::RunOptions TrainOptions::resolve(int64_t samples) const {
           "--early_stopping needs evaluations on the way: --eval_steps or --eval_strategy epoch");
   add_callbacks(out);
   reports.add_callbacks(out);
-  out.stop = &stop_signal;
-  stop_on_signals();
+  out.stop = &train::stop_signal();
+  train::stop_on_signals();
   return out;
 }
 

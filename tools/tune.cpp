@@ -5,6 +5,7 @@
 
 #include "cinta/data/directory_lock.h"
 #include "cinta/train/run_files.h"
+#include "cinta/train/stop_signals.h"
 #include "tools/commands.h"
 #include "tools/settings.h"
 #include "tools/train_options.h"
@@ -28,7 +29,7 @@ void tune(TuneOptions options, CLI::App& app) {
   int64_t count = options.trials > 0 ? options.trials : grid ? grid->size() : usual_trials;
   if (grid) count = std::min(count, grid->size());
 
-  stop_on_signals();
+  train::stop_on_signals();
   train::make_directory(options.directory);
   constexpr std::chrono::seconds patience{10};  // a trial whose search was killed needs a moment to save
   const data::DirectoryLock lock(options.directory, patience, /*inherited=*/true);
@@ -51,7 +52,7 @@ void tune(TuneOptions options, CLI::App& app) {
   if (options.pruner != "none")
     verdict = [&](int64_t evaluation, double value) { return optuna->prune(evaluation, value); };
   const TrialCommand command{options.command, options.directory, options.objective};
-  for (int64_t number = 0; number < count && !stop_signal; ++number) {
+  for (int64_t number = 0; number < count && !train::stop_signal(); ++number) {
     if (trials.has(number)) continue;
     json params = params_begun(options.directory, number);
     if (params.is_null() && grid) params = grid->values(number);
@@ -64,9 +65,9 @@ void tune(TuneOptions options, CLI::App& app) {
     plot_trials(options.directory, trials, options.objective, space);
     print_trial(options, *trial, trials);
   }
-  if (stop_signal) {
+  if (const int signal = train::stop_signal()) {
     std::fprintf(stderr, "stopped after %zu trials; the same command goes on\n", trials.all().size());
-    exit_code = 128 + static_cast<int>(stop_signal);
+    exit_code = 128 + signal;
     return;
   }
   print_search(options, trials);

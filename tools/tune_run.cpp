@@ -15,8 +15,8 @@
 #include "cinta/data/file.h"
 #include "cinta/data/strict_json.h"
 #include "cinta/train/run_files.h"
+#include "cinta/train/stop_signals.h"
 #include "cinta/train/trial.h"
-#include "tools/commands.h"
 #include "tools/process.h"
 
 namespace cinta::tools {
@@ -93,7 +93,7 @@ std::optional<int> watch(const Arguments& words, const std::string& directory, c
     constexpr std::chrono::milliseconds pause(2);
     std::this_thread::sleep_for(pause);
     look();
-    if (stop_signal && !std::exchange(told, true)) process.send(SIGTERM);
+    if (train::stop_signal() && !std::exchange(told, true)) process.send(SIGTERM);
   }
   look();
   return told ? std::nullopt : process.ended();

@@ -28,8 +28,7 @@ struct RunOptions {
   bool overwrite = false;       ///< start anew where a run already lies
   bool detect_anomaly = false;  ///< find the op that makes the first NaN
   bool quiet = false;
-  /// Set to a signal's number: finish the step, save, return. The handler that sets it needs a stack of its own
-  /// (sigaltstack, SA_ONSTACK): some of oneDNN's products run with the stack pointer inside the heap.
+  /// Set to a signal's number: finish the step, save, return (train/stop_signals.h has the handler for it).
   const volatile std::sig_atomic_t* stop = nullptr;
   std::vector<std::shared_ptr<TrainerCallback>> callbacks = {};  ///< called in this order (train/callbacks.h)
 };

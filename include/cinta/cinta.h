@@ -62,6 +62,7 @@
 #include "cinta/train/report_page.h"
 #include "cinta/train/reports.h"
 #include "cinta/train/step_cost.h"
+#include "cinta/train/stop_signals.h"
 #include "cinta/train/tape_graph.h"
 #include "cinta/train/tensorboard.h"
 #include "cinta/train/text_classify_task.h"

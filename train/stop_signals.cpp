@@ -1,0 +1,26 @@
+// A handler that only writes a number down, on a stack of its own.
+#include "cinta/train/stop_signals.h"
+
+#include <initializer_list>
+
+namespace cinta::train {
+namespace {
+volatile std::sig_atomic_t signal_number = 0;
+extern "C" void note_signal(int number) { signal_number = number; }
+}  // namespace
+
+const volatile std::sig_atomic_t& stop_signal() { return signal_number; }
+
+void stop_on_signals() {
+  // Some of oneDNN's products run with the stack pointer in a block of the heap. On that stack a handler's frame would
+  // overwrite what others keep below the block.
+  alignas(64) static char bytes[1 << 16];
+  const stack_t stack{.ss_sp = bytes, .ss_flags = 0, .ss_size = sizeof bytes};
+  sigaltstack(&stack, nullptr);
+  struct sigaction action {};
+  action.sa_handler = note_signal;
+  action.sa_flags = static_cast<int>(SA_RESETHAND) | SA_ONSTACK;
+  for (int number : {SIGINT, SIGTERM}) sigaction(number, &action, nullptr);
+}
+
+}  // namespace cinta::train
