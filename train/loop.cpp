@@ -1,7 +1,6 @@
 // One step is: clear gradients, forward and backward each micro-batch, update. The rest is bookkeeping around it.
 #include "cinta/train/loop.h"
 
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -19,11 +18,10 @@
 #include "cinta/train/checkpoint_names.h"
 #include "cinta/train/progress.h"
 #include "cinta/train/run_files.h"
+#include "cinta/train/timing.h"
 
 namespace cinta::train {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 class Run {
  public:
@@ -54,7 +52,7 @@ class Run {
                                       .quiet = options_.quiet});
     std::optional<autograd::AnomalyScope> anomaly;
     if (options_.detect_anomaly) anomaly.emplace();
-    const Clock::time_point start = Clock::now();
+    const double start = seconds();
     call([](TrainerCallback& one, const Moment& now) { one.on_train_begin(now); });
     while (state_.step < options_.max_steps && !control_.stop && !stopped()) {
       if (begins_epoch(state_.step)) call([](auto& one, const Moment& now) { one.on_epoch_begin(now); });
@@ -65,7 +63,7 @@ class Run {
       if (begins_epoch(state_.step)) call([](auto& one, const Moment& now) { one.on_epoch_end(now); });
       act();
     }
-    result_.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    result_.seconds = seconds() - start;
     result_.items_per_second = result_.items / result_.seconds;
     result_.steps = state_.step;
     if (stopped()) {

@@ -6,22 +6,18 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 
 #include "cinta/train/readable.h"
+#include "cinta/train/timing.h"
 
 namespace cinta::train {
 namespace {
 
 constexpr int shortest_bar = 10, longest_bar = 40;
 constexpr std::string_view erase_line = "\r\x1b[K", green = "\x1b[32m", plain = "\x1b[0m";
-
-double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 bool is_set(const char* variable) {
   const char* value = std::getenv(variable);
@@ -63,7 +59,7 @@ Progress::Progress(ProgressOptions options)
       terminal_(is_terminal(options_.descriptor)),
       color_(terminal_ && !is_set("NO_COLOR")),
       last_step_(options_.first_step),
-      last_time_(seconds_now()) {}
+      last_time_(seconds()) {}
 
 Progress::~Progress() {
   if (!bar_.empty()) show("\n");
@@ -78,12 +74,12 @@ bool Progress::due(int64_t step, double now) const {
 
 /// Speeds forget the past over some ten seconds, so that the time left follows a machine that slows down.
 void Progress::measure(int64_t step, double items_done, double now) {
-  const double seconds = now - last_time_;
+  const double passed = now - last_time_;
   const auto steps = double(step - last_step_);
-  if (steps > 0 && seconds > 0) {
-    const double weight = seconds_per_step_ < 0 ? 1 : 1 - std::exp(-seconds / 10);
-    seconds_per_step_ += weight * (seconds / steps - seconds_per_step_);
-    items_per_second_ += weight * ((items_done - last_items_) / seconds - items_per_second_);
+  if (steps > 0 && passed > 0) {
+    const double weight = seconds_per_step_ < 0 ? 1 : 1 - std::exp(-passed / 10);
+    seconds_per_step_ += weight * (passed / steps - seconds_per_step_);
+    items_per_second_ += weight * ((items_done - last_items_) / passed - items_per_second_);
   }
   last_step_ = step;
   last_items_ = items_done;
@@ -91,7 +87,7 @@ void Progress::measure(int64_t step, double items_done, double now) {
 }
 
 void Progress::update(int64_t step, std::span<const Shown> values, double items_done) {
-  const double now = seconds_now();
+  const double now = seconds();
   if (!due(step, now)) return;
   measure(step, items_done, now);
   last_shown_ = step;

@@ -2,7 +2,6 @@
 #include "cinta/train/report_page.h"
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -16,14 +15,12 @@
 #include "cinta/train/machine.h"
 #include "cinta/train/readable.h"
 #include "cinta/train/report_sections.h"
+#include "cinta/train/timing.h"
 
 namespace cinta::train {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 constexpr int64_t watched_step = 3;  // of this process: memory and plans are made in the first
-
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 std::string model_text(const ReportRun& run, const models::Module& model) {
   std::string out;
@@ -61,11 +58,11 @@ class ReportPage::Page {
   void begin_step(const Moment& now) {
     if (!watched_ && now.state.step + 1 >= watch_from_ && autograd::mode().observer == watcher_)
       profiler_.emplace(now.task.model(), now.state.step + 1);
-    step_begin_ = Clock::now();
+    step_begin_ = seconds();
   }
 
   void end_step(const Moment& now) {
-    busy_ += seconds_since(step_begin_);
+    busy_ += seconds() - step_begin_;
     run_.step = now.state.step;
     if (!profiler_) return;
     attempt([&] { run_.profile = report_profile(profiler_->finish()); });
@@ -97,7 +94,7 @@ class ReportPage::Page {
 
   void add(const Moment& now, const MetricFields& fields) {
     run_.metrics.records.push_back({now.state.step, fields});
-    if (seconds_since(last_written_) >= std::max(options_.seconds_between, last_cost_ / options_.greatest_share))
+    if (seconds() - last_written_ >= std::max(options_.seconds_between, last_cost_ / options_.greatest_share))
       write(now);
   }
 
@@ -151,15 +148,15 @@ class ReportPage::Page {
   }
 
   void write_now() {
-    const Clock::time_point begin = Clock::now();
+    const double begin = seconds();
     run_.written = seconds_since_1970();
     attempt([&] {
       data::AtomicFile file(run_.directory + "/report.html");
       file.write_text(report_document(run_));
       file.commit();
     });
-    last_cost_ = seconds_since(begin);
-    last_written_ = Clock::now();
+    last_cost_ = seconds() - begin;
+    last_written_ = seconds();
   }
 
   ReportRun run_;
@@ -171,8 +168,8 @@ class ReportPage::Page {
   std::optional<MetricsLog> times_;
   double seconds_ = 0;  ///< of training, up to the last log
   double busy_ = 0, last_busy_ = 0, last_items_ = 0, last_cost_ = 0;
+  double step_begin_ = 0, last_written_ = 0;
   int64_t last_step_ = 0;
-  Clock::time_point step_begin_, last_written_;
 };
 
 ReportPage::ReportPage() = default;
