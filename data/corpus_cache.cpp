@@ -88,6 +88,7 @@ std::string origin_of(const DocumentSplit& split, const CorpusOptions& options, 
       crc32 = crc32_of_text(document.text, crc32_of_text(join(document.path, ":", document.text.size(), ":"), crc32));
       bytes += document.text.size();
     }
+  // The format's number rises with every change to what the same text is made into.
   return join("format 1; text ", hexadecimal(crc32), ", ", bytes, " bytes, ", split.train.size(), " + ",
               split.held_out.size(), " documents; vocabulary of ", options.vocab_size, "; sequences of ",
               options.length, tokenizer.lower_case ? "; lower case" : "; cased",

@@ -32,15 +32,6 @@ const Trained& trained() {
 
 Arguments train_bert(const std::string& data, const std::string& directory) { return bert(data, directory, "4"); }
 
-/// Every file below a directory, by name.
-std::vector<std::pair<std::string, std::string>> contents(const std::string& directory) {
-  std::vector<std::pair<std::string, std::string>> out;
-  for (const auto& entry : fs::recursive_directory_iterator(directory))
-    if (entry.is_regular_file()) out.emplace_back(entry.path().lexically_relative(directory), read_bytes(entry.path()));
-  std::ranges::sort(out);
-  return out;
-}
-
 /// Starts a run, sends it a signal once `sign` stands in its metrics, returns how it ended.
 Finished interrupted(const Arguments& command, const std::string& directory, const std::string& sign, int signal) {
   Finished finished;

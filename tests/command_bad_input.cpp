@@ -44,15 +44,6 @@ const Models& models() {
   return all;
 }
 
-/// Every file below a directory, by name.
-std::vector<std::pair<std::string, std::string>> contents(const std::string& directory) {
-  std::vector<std::pair<std::string, std::string>> out;
-  for (const auto& entry : fs::recursive_directory_iterator(directory))
-    if (entry.is_regular_file()) out.emplace_back(entry.path().lexically_relative(directory), read_bytes(entry.path()));
-  std::ranges::sort(out);
-  return out;
-}
-
 bool root() { return ::geteuid() == 0; }
 
 /// Whether the program can be started with fewer rights than the tests have.

@@ -6,10 +6,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "scratch.h"
@@ -138,6 +140,15 @@ inline Arguments short_training(const std::string& directory, const Arguments& m
   return Arguments{"train",    "mlp", "--data",    "generated", "--output_dir",    directory, "--max_steps", "20",
                    "--hidden", "8",   "--threads", "1",         "--logging_steps", "5",       "--quiet"} +
          more;
+}
+
+/// Every file below a directory, by name.
+inline std::vector<std::pair<std::string, std::string>> contents(const std::string& directory) {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(directory))
+    if (entry.is_regular_file()) out.emplace_back(entry.path().lexically_relative(directory), read_bytes(entry.path()));
+  std::ranges::sort(out);
+  return out;
 }
 
 /// Text files that differ in most lines.
