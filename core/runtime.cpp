@@ -54,6 +54,9 @@ Runtime& runtime_of(Device device) {
   return *columns()[device.backend].runtime;
 }
 
+Rehearsal::Rehearsal(Device device) : runtime_(runtime_of(device)) { runtime_.rehearse(true); }
+Rehearsal::~Rehearsal() { runtime_.rehearse(false); }
+
 std::string name_of(Device device) {
   if (device == host) return "host";
   const bool known = device.backend < max_backends && columns()[device.backend].runtime;

@@ -31,6 +31,9 @@ class Runtime {
   virtual void copy(Stream stream, void* destination, const void* source, int64_t bytes) = 0;
   /// True iff the host may read and write this memory through its pointers.
   virtual bool host_accessible() const = 0;
+  /// From rehearse(true) to rehearse(false) kernels take the memory that they work in, and may compute a part of their
+  /// results only (Rehearsal). The default is for kernels that need no memory of their own.
+  virtual void rehearse(bool) {}
 
   /// The rest is for machines whose queues run beside the host; where work is done at once the defaults are right.
   virtual Stream create_stream(Device device) { return {device, nullptr}; }
@@ -39,6 +42,18 @@ class Runtime {
   virtual void wait(Stream, Event) {}
   virtual void destroy_event(Event) noexcept {}
   virtual void synchronize(Stream) {}
+};
+
+/// While alive, what runs on `device` is done for the memory that it takes, in little time: whole steps of a training
+/// whose results nobody reads. The process does nothing else there meanwhile.
+class Rehearsal {
+ public:
+  explicit Rehearsal(Device device);
+  ~Rehearsal();
+  Rehearsal(const Rehearsal&) = delete;
+
+ private:
+  Runtime& runtime_;
 };
 
 /// Puts `runtime` in the column of `device` under `name`. The runtime must live as long as the process.

@@ -142,6 +142,13 @@ inline Arguments short_training(const std::string& directory, const Arguments& m
          more;
 }
 
+/// A variable of the environment for a scope.
+struct Variable {
+  Variable(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
+  ~Variable() { ::unsetenv(name_); }
+  const char* name_;
+};
+
 /// Every file below a directory, by name.
 inline std::vector<std::pair<std::string, std::string>> contents(const std::string& directory) {
   std::vector<std::pair<std::string, std::string>> out;

@@ -9,13 +9,6 @@ using namespace cinta::testing;
 
 namespace {
 
-/// A variable of the environment for a scope.
-struct Variable {
-  Variable(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
-  ~Variable() { ::unsetenv(name_); }
-  const char* name_;
-};
-
 /// The words behind `name` in what `cinta config` printed.
 std::vector<std::string> shown(const std::string& printed, const std::string& name) {
   std::istringstream lines(printed);

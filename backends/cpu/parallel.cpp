@@ -28,19 +28,28 @@ int threads() { return 1; }
 void set_threads(int count) { require(count >= 1, "threads", Where(), "at least 1 thread, given ", count); }
 #endif
 
+namespace {
+std::atomic<bool> rehearsing{false};
+}  // namespace
+
 void parallel_tiles(int64_t count, int64_t grain, void (*body)(const void*, int64_t, int64_t), const void* context) {
   const int64_t tiles = (count + grain - 1) / grain;
   const auto run = [&](int64_t tile) { body(context, tile * grain, std::min(count, (tile + 1) * grain)); };
+  const bool once = rehearsing.load(std::memory_order_relaxed);
 #if CINTA_WITH_OPENMP
   if (tiles > 1 && threads() > 1 && !omp_in_parallel()) {
     std::atomic<int64_t> next{0};
     // Always the whole team, even for few tiles: the runtime would stop and start threads when the size changes.
 #pragma omp parallel
-    for (int64_t tile; (tile = next.fetch_add(1, std::memory_order_relaxed)) < tiles;) run(tile);
+    if (once) {
+      if (const int64_t tile = omp_get_thread_num(); tile < tiles) run(tile);
+    } else {
+      for (int64_t tile; (tile = next.fetch_add(1, std::memory_order_relaxed)) < tiles;) run(tile);
+    }
     return;
   }
 #endif
-  for (int64_t tile = 0; tile < tiles; ++tile) run(tile);
+  for (int64_t tile = 0; tile < (once ? std::min<int64_t>(tiles, 1) : tiles); ++tile) run(tile);
 }
 
 namespace {
@@ -60,6 +69,14 @@ struct Block {
 thread_local std::array<Block, 2> blocks;
 
 }  // namespace
+
+void rehearse_tiles(bool on) {
+  rehearsing = on;
+#if CINTA_WITH_OPENMP
+#pragma omp parallel
+#endif
+  for (Block& block : blocks) block.reset();
+}
 
 void* scratch(int64_t bytes, Workspace use) {
   Block& block = blocks[static_cast<size_t>(use)];

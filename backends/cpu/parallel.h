@@ -20,6 +20,10 @@ void parallel_for(int64_t count, int64_t grain, const Body& body) {
       [](const void* context, int64_t begin, int64_t end) { (*static_cast<const Body*>(context))(begin, end); }, &body);
 }
 
+/// From now on each thread does one tile of a parallel_for at most, and workspaces start anew: what a kernel asks for
+/// is seen without doing its work. No kernel runs meanwhile.
+void rehearse_tiles(bool on);
+
 /// Who uses a workspace: one kernel call, as a whole, or one tile inside it.
 enum class Workspace { call, tile };
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "cinta/backends/cpu/isa.h"
+#include "cinta/backends/cpu/parallel.h"
 
 namespace cinta {
 namespace {
@@ -23,6 +24,7 @@ class CpuRuntime final : public Runtime {
     if (bytes) std::memcpy(destination, source, static_cast<size_t>(bytes));
   }
   bool host_accessible() const override { return true; }
+  void rehearse(bool on) override { rehearse_tiles(on); }
 };
 
 CpuRuntime runtime;
