@@ -18,6 +18,13 @@ endif()
 target_compile_options(cinta_tests PRIVATE ${tests_optimization})
 target_compile_options(cinta_tests_main PRIVATE ${tests_optimization})
 add_dependencies(cinta_tests cinta_command)  # tests/command.cpp runs it
+# Host functions of CUDA's headers, where a toolkit lies around: nothing of it is linked.
+find_path(CINTA_CUDA_INCLUDE cuda_fp8.h HINTS ENV CUDA_PATH PATHS /usr/local/cuda PATH_SUFFIXES include)
+mark_as_advanced(CINTA_CUDA_INCLUDE)
+if(CINTA_CUDA_INCLUDE)
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/tests/cuda_formats.cpp PROPERTIES
+                              COMPILE_OPTIONS "-isystem;${CINTA_CUDA_INCLUDE}")
+endif()
 # This one has a cell of the CPU backend, whose loops are compiled with the flag.
 set_source_files_properties(${PROJECT_SOURCE_DIR}/tests/recipe_op.cpp PROPERTIES COMPILE_OPTIONS -fopenmp-simd)
 

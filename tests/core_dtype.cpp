@@ -1,5 +1,4 @@
 // The narrow storage types, code by code, against tables written from the definitions of the formats.
-#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>
@@ -8,63 +7,12 @@
 
 #include "cinta/core/dtype.h"
 #include "cinta/core/random.h"
+#include "format_definitions.h"
 
 using namespace cinta;
+using namespace cinta::testing;
 
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
-enum class Top { ieee, nan_at_all_ones, nan_at_minus_zero };
-
-/// A format as its definition states it.
-struct Format {
-  int exponent_bits, mantissa_bits, bias;
-  Top top;
-  bool saturates;
-  int bits() const { return 1 + exponent_bits + mantissa_bits; }
-};
-const Format half{5, 10, 15, Top::ieee, false}, brain{8, 7, 127, Top::ieee, false};
-const Format e4m3{4, 3, 7, Top::nan_at_all_ones, true}, e5m2{5, 2, 15, Top::ieee, true};
-const Format e4m3fnuz{4, 3, 8, Top::nan_at_minus_zero, true}, e5m2fnuz{5, 2, 16, Top::nan_at_minus_zero, true};
-
-double value_of(const Format& f, unsigned code) {
-  const unsigned sign = code >> (f.bits() - 1), exponent = (code >> f.mantissa_bits) & ((1u << f.exponent_bits) - 1);
-  const unsigned mantissa = code & ((1u << f.mantissa_bits) - 1);
-  const unsigned top = (1u << f.exponent_bits) - 1, all = (1u << f.mantissa_bits) - 1;
-  if (f.top == Top::ieee && exponent == top) return mantissa ? NAN : sign ? -infinity : infinity;
-  if (f.top == Top::nan_at_all_ones && exponent == top && mantissa == all) return NAN;
-  if (f.top == Top::nan_at_minus_zero && sign && !exponent && !mantissa) return NAN;
-  const double magnitude = exponent == 0 ? std::ldexp(mantissa, 1 - f.bias - f.mantissa_bits)
-                                         : std::ldexp((1u << f.mantissa_bits) + mantissa,
-                                                      static_cast<int>(exponent) - f.bias - f.mantissa_bits);
-  return sign ? -magnitude : magnitude;
-}
-
-/// The finite values that are not negative, in order, which is also the order of their codes.
-std::vector<double> ladder(const Format& f) {
-  std::vector<double> values;
-  for (unsigned code = 0; code < 1u << (f.bits() - 1); ++code)
-    if (const double value = value_of(f, code); std::isfinite(value)) values.push_back(value);
-  return values;
-}
-
-/// Nearest, ties to the even code, by searching the ladder; one step above its top is the overflow threshold.
-double nearest(const Format& f, const std::vector<double>& steps, double value) {
-  if (std::isnan(value)) return NAN;
-  const double magnitude = std::abs(value), top = steps.back(), step = top - steps[steps.size() - 2];
-  double rounded;
-  if (magnitude >= top) {
-    const double limit = top + step / 2;  // a tie there goes to the code after the top one, which is even
-    rounded = magnitude < limit ? top : f.saturates ? top : infinity;
-  } else {
-    const size_t above = static_cast<size_t>(std::upper_bound(steps.begin(), steps.end(), magnitude) - steps.begin());
-    const double low = steps[above - 1], high = steps[above];
-    const bool up = magnitude - low != high - magnitude ? magnitude - low > high - magnitude : above % 2 == 0;
-    rounded = up ? high : low;
-  }
-  return std::signbit(value) ? -rounded : rounded;
-}
 
 template <class T>
 void check_decoding(const Format& f) {
@@ -81,11 +29,16 @@ void check_decoding(const Format& f) {
 
 template <class T>
 void check_one(const Format& f, const std::vector<double>& steps, float value) {
-  const double want = nearest(f, steps, value), got = static_cast<float>(T(value));
   const bool signed_zero = f.top != Top::nan_at_minus_zero;
-  const bool same =
-      std::isnan(want) ? std::isnan(got) : got == want && (!signed_zero || std::signbit(got) == std::signbit(want));
-  if (!same) FAIL_CHECK("f32 " << value << " becomes " << got << ", nearest is " << want);
+  const auto check = [&](T found, bool saturates) {
+    const double want = nearest(f, steps, value, saturates), got = static_cast<float>(found);
+    const bool same =
+        std::isnan(want) ? std::isnan(got) : got == want && (!signed_zero || std::signbit(got) == std::signbit(want));
+    if (!same) FAIL_CHECK("f32 " << value << " becomes " << got << ", nearest is " << want);
+  };
+  check(T(value), f.saturates);
+  for (bool saturates : {true, false})
+    check(T::from_bits(T::encode(value, saturates ? Overflow::saturate : Overflow::special)), saturates);
 }
 
 template <class T>

@@ -34,6 +34,7 @@ void add_trace(CLI::App& app);
 void add_plan(CLI::App& app);
 void add_bench(CLI::App& app);
 void add_completion(CLI::App& app);
+void add_formats(CLI::App& app);
 void add_tune(CLI::App& app);
 
 }  // namespace cinta::tools

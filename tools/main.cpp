@@ -42,17 +42,21 @@ std::string with_nearest(const std::string& message, CLI::App& app, const Argume
   return message;
 }
 
-/// `train --task classify ...` is `train classify ...`.
+/// `train --task classify ...` is `train classify ...`, also behind `config` and behind the -- of a search.
 void name_task(Arguments& given) {
-  if (given.size() < 2 || given[0] != "train") return;
+  const auto dashes = std::ranges::find(given, "--");
+  const size_t first = dashes != given.end() ? static_cast<size_t>(dashes - given.begin()) + 1
+                       : given.empty()       ? 0
+                                             : given[0] == "config";
+  if (first >= given.size() || given[first] != "train") return;
   const std::string option = "--task";
-  for (size_t i = 1; i < given.size(); ++i) {
+  for (size_t i = first + 1; i < given.size(); ++i) {
     const bool joined = given[i].starts_with(option + "=");
     if (!joined && (given[i] != option || i + 1 == given.size())) continue;
     const std::string task = joined ? given[i].substr(option.size() + 1) : given[i + 1];
     given.erase(given.begin() + static_cast<ptrdiff_t>(i),
                 given.begin() + static_cast<ptrdiff_t>(i + (joined ? 1 : 2)));
-    given.insert(given.begin() + 1, task);
+    given.insert(given.begin() + static_cast<ptrdiff_t>(first) + 1, task);
     return;
   }
 }
@@ -76,7 +80,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", "cinta " CINTA_VERSION);
   for (auto add : {add_train, add_eval, add_fill, add_predict, add_tokenize, add_inspect, add_convert, add_trace,
-                   add_plan, add_bench, add_tune, add_config, add_completion})
+                   add_plan, add_bench, add_formats, add_tune, add_config, add_completion})
     add(app);
   Arguments given(argv + 1, argv + argc);
   for (const std::string& word : given) command_line += " " + quoted(word);

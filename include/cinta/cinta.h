@@ -9,6 +9,7 @@
 #include "cinta/autograd/tape.h"
 #include "cinta/backends/threads.h"
 #include "cinta/core/context.h"
+#include "cinta/core/format_facts.h"
 #include "cinta/core/plugin.h"
 #include "cinta/core/tensor.h"
 #include "cinta/data/batches.h"
