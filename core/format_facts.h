@@ -37,7 +37,9 @@ constexpr FormatFacts facts_of(std::string_view name, std::type_identity<NarrowF
           .smallest_normal = power_of_two(1 - Bias),
           .smallest_subnormal = power_of_two(1 - Bias - M),
           .infinities = ieee ? 2 : 0,
-          .nans = ieee ? 2 * ((1 << M) - 1) : S == Specials::nan_only ? 2 : 1,
+          .nans = ieee                      ? 2 * ((1 << M) - 1)
+                  : S == Specials::nan_only ? 2
+                                            : 1,
           .negative_zero = S != Specials::fnuz,
           .overflow = Usual};
 }

@@ -50,7 +50,8 @@ void print_table() {
                 beyond(format));
   }
   std::printf(
-      "E/M: bits of exponent and mantissa. Rounding is to nearest, ties to even. tf32 is a way to read f32 in a matrix\n"
+      "E/M: bits of exponent and mantissa. Rounding is to nearest, ties to even. tf32 is a way to read f32 in a "
+      "matrix\n"
       "product, not a type to store. f8e4m3 and f8e5m2 are OCP's (in hardware since Hopper), fnuz their cousins.\n");
 }
 
