@@ -54,6 +54,7 @@ class Segment : public Hole, public std::enable_shared_from_this<Segment> {
   void check_reads() const;
   void run_again();
   SegmentFunction function_;
+  std::shared_ptr<const Autocast> autocast_ = mode().autocast;
   struct Input {
     Tensor tensor;  ///< or, where an outer keeper took it:
     std::shared_ptr<Hole> hole;
@@ -160,6 +161,7 @@ void Segment::run_again() {
   }
   Replayer replayer(*this);
   Scoped recording(&Mode::recording, true);
+  Scoped autocast(&Mode::autocast, autocast_);
   Scoped keeper(&Mode::keeper, static_cast<Keeper*>(&replayer));
   function_(inputs);
   std::vector<Tensor>& saved = replayer.saved();

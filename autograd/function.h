@@ -14,7 +14,7 @@
 #pragma once
 #include <array>
 
-#include "cinta/autograd/mode.h"
+#include "cinta/autograd/autocast.h"
 #include "cinta/autograd/saved.h"
 #include "cinta/autograd/sink.h"
 #include "cinta/core/small_blocks.h"
@@ -131,9 +131,23 @@ auto apply_listed(Op op, Where where, const Pointers& inputs, const Ins&... in) 
   return out;
 }
 
+/// The same on what autocast presents instead of the inputs.
+template <class Op, class... Tensors>
+auto apply_presented(Op op, Where where, Dtype dtype, const Tensors&... in) {
+  const std::array<Tensor, sizeof...(in)> all{presented(in, dtype)...};
+  return std::apply(
+      [&](const auto&... each) {
+        return apply_listed(std::move(op), where, std::array<const Tensor*, sizeof...(in)>{&each...}, each...);
+      },
+      all);
+}
+
 template <class Op, class... Tensors>
 auto apply(Op op, Where where, const Tensors&... in) {
   const std::array<const Tensor*, sizeof...(in)> inputs{&in...};
+  if (mode().autocast) [[unlikely]]
+    if (const auto dtype = presented_type(op_name(op), inputs))
+      return apply_presented(std::move(op), where, *dtype, in...);
   return apply_listed(std::move(op), where, inputs, in...);
 }
 
@@ -142,6 +156,13 @@ template <class Op>
 auto apply(Op op, Where where, const std::vector<Tensor>& in) {
   std::vector<const Tensor*> inputs;
   for (const Tensor& tensor : in) inputs.push_back(&tensor);
+  if (mode().autocast) [[unlikely]]
+    if (const auto dtype = presented_type(op_name(op), inputs)) {
+      std::vector<Tensor> all;
+      all.reserve(in.size());
+      for (size_t i = 0; i < in.size(); ++i) inputs[i] = &all.emplace_back(presented(in[i], *dtype));
+      return apply_listed(std::move(op), where, inputs, all);
+    }
   return apply_listed(std::move(op), where, inputs, in);
 }
 

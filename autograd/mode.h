@@ -2,6 +2,7 @@
 #pragma once
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "cinta/autograd/node.h"
 
@@ -52,11 +53,14 @@ struct Observer {
   virtual void leave(const char* /*phase*/) {}
 };
 
+struct Autocast;
+
 struct Mode {
   bool recording = true;
   Keeper* keeper = nullptr;
   Observer* observer = nullptr;
   const Node* saving = nullptr;  ///< the node whose op is saving right now
+  std::shared_ptr<const Autocast> autocast = nullptr;  ///< the types that ops compute in; null: those they are given
 };
 
 /// This thread's mode.
@@ -69,8 +73,8 @@ inline Mode& mode() {
 template <class T>
 class Scoped {
  public:
-  Scoped(T Mode::*member, T value) : member_(member), before_(mode().*member) { mode().*member = value; }
-  ~Scoped() { mode().*member_ = before_; }
+  Scoped(T Mode::*member, T value) : member_(member), before_(std::exchange(mode().*member, std::move(value))) {}
+  ~Scoped() { mode().*member_ = std::move(before_); }
   Scoped(const Scoped&) = delete;
 
  private:

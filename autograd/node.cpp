@@ -37,6 +37,7 @@ Tensor& require_gradient(Tensor& tensor, Where where) {
           "the tensor is not the result of an op: ", tensor);
   if (!tensor.slot) tensor.slot = std::make_shared<Slot>();
   tensor.slot->leaf = true;
+  tensor.slot->dtype = tensor.dtype();
   return tensor;
 }
 

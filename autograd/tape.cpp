@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <atomic>
 
-#include "cinta/autograd/mode.h"
+#include "cinta/autograd/autocast.h"
 #include "cinta/autograd/sink.h"
 #include "cinta/backends/kernels/elementwise.h"
 #include "cinta/core/context.h"
@@ -54,6 +54,7 @@ class Walk {
     seed();
     Scoped recording(&Mode::recording, options_.create_graph);
     Scoped keeper(&Mode::keeper, static_cast<Keeper*>(nullptr));
+    const AutocastScope given(std::nullopt);
     running_ = true;
     for (auto& node : nodes_) {
       if (node->needed) step(*node);

@@ -5,11 +5,20 @@
 #include <memory>
 
 #include "cinta/core/device.h"
+#include "cinta/core/dtype.h"
 #include "cinta/core/memory.h"
 
 namespace cinta {
 
 class Pool;
+class Storage;
+
+/// A copy of a storage's numbers in a narrower type. It is up to date iff `version` is the storage's.
+struct Shadow {
+  std::shared_ptr<Storage> storage;
+  Dtype dtype = Dtype::bf16;
+  uint32_t version = 0;
+};
 
 class Storage {
  public:
@@ -35,6 +44,8 @@ class Storage {
     ++version_;
     last_writer_ = writer;
   }
+
+  Shadow shadow;  ///< for whoever reads these numbers in a narrower type again and again
 
  private:
   void give_back() noexcept;

@@ -1,5 +1,5 @@
 // Another storage type, another device; and writing in place outside the tape.
-#include "cinta/autograd/function.h"
+#include "cinta/autograd/copy.h"
 #include "cinta/backends/kernels/elementwise.h"
 #include "cinta/ops/shape.h"
 
@@ -8,21 +8,6 @@ namespace {
 
 using autograd::apply;
 using autograd::Sinks;
-
-struct Cast {
-  static constexpr const char* name = "cast";
-  static constexpr bool backward_uses_ops = true;
-  Dtype dtype;
-  Dtype before = Dtype::f32;
-  Tensor forward(const Tensor& x) {
-    before = x.dtype();
-    Tensor y = empty(x.shape(), dtype, x.device());
-    kernels::copy(x.device(), y, x);
-    return y;
-  }
-  void save(const Tensor&, const Tensor&) {}
-  void backward(const Tensor& dy, Sinks sinks) { sinks[0].put(cast(dy, before)); }
-};
 
 struct To {
   static constexpr const char* name = "to";
@@ -67,7 +52,7 @@ void check_same(const char* op, const Tensor& x, const Tensor& other, Where wher
 
 Tensor cast(const Tensor& x, Dtype dtype, Where where) {
   require(static_cast<bool>(x), "cast", where, "a tensor is given");
-  return x.dtype() == dtype ? x : apply(Cast{dtype}, where, x);
+  return x.dtype() == dtype ? x : apply(autograd::Copy{"cast", dtype}, where, x);
 }
 
 Tensor to(const Tensor& x, Device device, Where where) {

@@ -72,6 +72,12 @@ Tensor Optimizer::step(const StepOptions& options, Where where) {
   return norm;
 }
 
+void Optimizer::keep_shadows(Dtype dtype, Where where) {
+  require<DtypeError>(dtype == Dtype::bf16 || dtype == Dtype::f16, rule_.name, where, "a shadow is bf16 or f16, given ",
+                      dtype);
+  for (Unit& unit : units_) unit.add_shadows(dtype);
+}
+
 void Optimizer::zero_gradients() {
   for (Unit& unit : units_) unit.zero_gradients();
 }

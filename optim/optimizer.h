@@ -28,6 +28,9 @@ class Optimizer {
   /// for. With a norm that is not finite the step is skipped: no weight and no state changes, but the step counts
   /// (schedule and bias corrections go on), so that the host need not know. Gradients are left as they are.
   Tensor step(const StepOptions& options = {}, Where where = Where::current());
+  /// From now on the sweeps also write the f32 weights in `dtype` (bf16 or f16), where autocast finds them: no step casts
+  /// a weight then.
+  void keep_shadows(Dtype dtype, Where where = Where::current());
   /// Forgets all gradients. Call it once per step, before the first backward.
   void zero_gradients();
   /// Steps taken, skipped ones among them; the next step uses schedule(steps()).

@@ -118,10 +118,35 @@ void Unit::add_state(size_t count) {
       group.state.push_back(zeros(group.length(), group.weights, Category::optimizer));
 }
 
+void Unit::add_shadows(Dtype dtype) {
+  const int64_t width = size_of(dtype);
+  for (Group& group : groups_) {
+    if (group.weights.dtype() != Dtype::f32) continue;
+    CategoryScope scope(Category::weights);
+    group.shadow = empty({group.length()}, dtype, group.weights.device());
+    kernels::copy(group.weights.device(), group.shadow, group.weights);
+    for (Range& range : group.ranges) {
+      const Tensor& tensor = range.parameter.tensor;
+      Storage& storage = *tensor.storage();
+      range.shadow = std::make_shared<Storage>(group.shadow.storage(), range.begin * width, tensor.numel() * width);
+      storage.shadow = {range.shadow, dtype, storage.version()};
+    }
+  }
+}
+
 void Unit::mark_written(const char* writer) {
   for (Group& group : groups_) {
     if (!group.trained) continue;
-    for (const Range& range : group.ranges) range.parameter.tensor.storage()->mark_written(writer);
+    for (const Range& range : group.ranges) {
+      Storage& storage = *range.parameter.tensor.storage();
+      Shadow& shadow = storage.shadow;
+      // One that was out of date stays so: a step that is skipped writes neither.
+      const bool current = shadow.storage && shadow.storage == range.shadow && shadow.version == storage.version();
+      storage.mark_written(writer);
+      if (!current) continue;
+      shadow.storage->mark_written(writer);
+      shadow.version = storage.version();
+    }
   }
 }
 

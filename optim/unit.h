@@ -16,6 +16,7 @@ struct Range {
   Parameter parameter;
   int64_t begin;    ///< in elements
   Tensor gradient;  ///< its slice of the flat gradients; no tensor when frozen
+  std::shared_ptr<Storage> shadow = nullptr;  ///< its slice of the flat shadow
 };
 
 /// The parameters of a unit that have one dtype and are all trained or all frozen.
@@ -24,6 +25,7 @@ struct Group {
   std::vector<Range> ranges;
   Tensor weights;             ///< flat
   Tensor gradients;           ///< flat, of the weights' type; no tensor when frozen
+  Tensor shadow;              ///< flat, the weights in a narrower type; no tensor unless asked for
   std::vector<Tensor> state;  ///< flat, of the weights' type: what the optimizer keeps for each weight
 
   int64_t length() const { return weights.numel(); }
@@ -47,6 +49,8 @@ class Unit {
   void zero_gradients();
   /// Adds zeroed flat state to every trained group.
   void add_state(size_t count);
+  /// Makes shadows of all f32 weights, which are the storages' own from now on.
+  void add_shadows(Dtype dtype);
   /// Tells the tape that the trained weights were overwritten by `writer`.
   void mark_written(const char* writer);
 

@@ -29,6 +29,12 @@ Handle state(Trial& trial, int64_t n, double low, double high, uint64_t seed, La
   return trial.both({n}, Dtype::f32, uniform(n, low, high, seed), layout);
 }
 
+/// None, bf16 or f16, by the layout; with old values, which a skipped step leaves.
+Handle shadow_of(Trial& trial, int64_t n, Layout layout) {
+  if (layout == contiguous_layouts[0]) return {};
+  return trial.both({n}, n % 2 ? Dtype::f16 : Dtype::bf16, uniform(n, -2, 2, 5), layout);
+}
+
 void adamw_contract() {
   for (const Values& ends : layouts)
     for (double factor : {1.0, 0.37, 0.0})
@@ -39,8 +45,9 @@ void adamw_contract() {
         const Handle v = state(trial, flat.n, 0, 1, 3, layout);
         const Handle g = trial.input({flat.n}, Dtype::f32, uniform(flat.n, -2, 2, 4), layout);
         const Handle scalars = trial.input({4}, Dtype::f32, {1e-2, factor, 0.271, 0.002997});
+        const Handle shadow = shadow_of(trial, flat.n, layout);
         trial.run([&](const Call& c) {
-          kernels::adamw(c.device, c(w), c(m), c(v), c(g), flat(c), c(scalars), {0.9f, 0.999f, 1e-8f});
+          kernels::adamw(c.device, c(w), c(shadow), c(m), c(v), c(g), flat(c), c(scalars), {0.9f, 0.999f, 1e-8f});
         });
       }
   // A first step (m = v = 0) moves every weight by the rate, whatever the size of its gradient; no gradient moves none.
@@ -50,7 +57,7 @@ void adamw_contract() {
   const Handle v = trial.both({5}, Dtype::f32, Values(5, 0));
   const Handle g = trial.input({5}, Dtype::f32, {1e-3, -1e3, 1, 0, 1e-12});
   const Handle scalars = trial.input({4}, Dtype::f32, {1e-2, 1, 0.1, 0.001});
-  trial.run([&](const Call& c) { kernels::adamw(c.device, c(w), c(m), c(v), c(g), flat(c), c(scalars), {}); });
+  trial.run([&](const Call& c) { kernels::adamw(c.device, c(w), {}, c(m), c(v), c(g), flat(c), c(scalars), {}); });
 }
 
 void sgd_contract() {
@@ -63,7 +70,8 @@ void sgd_contract() {
         const Handle buffer = options.momentum > 0 ? state(trial, flat.n, -1, 1, 2, Layout::shifted) : Handle{};
         const Handle g = trial.input({flat.n}, Dtype::f32, uniform(flat.n, -2, 2, 4));
         const Handle scalars = trial.input({4}, Dtype::f32, {1e-2, factor, 1, 1});
-        trial.run([&](const Call& c) { kernels::sgd(c.device, c(w), c(buffer), c(g), flat(c), c(scalars), options); });
+        const Handle shadow = shadow_of(trial, flat.n, options.nesterov ? Layout::dense : Layout::shifted);
+        trial.run([&](const Call& c) { kernels::sgd(c.device, c(w), c(shadow), c(buffer), c(g), flat(c), c(scalars), options); });
       }
 }
 

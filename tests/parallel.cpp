@@ -151,6 +151,6 @@ TEST_CASE("results do not depend on the number of threads", "[parallel]") {
     const Tensor ends = from_values(std::vector<int64_t>{1000, 100000, 300001}, {3});
     const Tensor ones = from_values(std::vector<float>{1, 0.5f, 1}, {3});
     const Tensor scalars = from_values(std::vector<float>{1e-3f, 0.7f, 0.1f, 0.001f}, {4});
-    kernels::adamw(cpu, t[0], t[1], t[2], t[3], {ends, ones, ones}, scalars, {});
+    kernels::adamw(cpu, t[0], {}, t[1], t[2], t[3], {ends, ones, ones}, scalars, {});
   });
 }

@@ -158,8 +158,8 @@ void add_tables(std::vector<RowCase>& out, const Operands& o, const RowSizes& si
                scalars = from_values(std::vector<float>{1e-4f, 1, 0.1f, 0.001f}, {4});
   const auto flat = [](const Tensor& tensor) { return reshape(tensor, {tensor.numel()}); };
   const Tensor w = flat(word), m = flat(first), v = flat(second), g = flat(dword);
-  out.push_back({"", [=] { kernels::adamw(cpu, w, m, v, g, {ends, factors, decays}, scalars, {}); }});
-  out.push_back({"", [=] { kernels::sgd(cpu, w, m, g, {ends, factors, decays}, scalars, {.momentum = 0.9}); }});
+  out.push_back({"", [=] { kernels::adamw(cpu, w, {}, m, v, g, {ends, factors, decays}, scalars, {}); }});
+  out.push_back({"", [=] { kernels::sgd(cpu, w, {}, m, g, {ends, factors, decays}, scalars, {.momentum = 0.9}); }});
 
   const Tensor logits = uniform({sizes.masked, sizes.vocabulary}, -0.5f, "logits"), dlogits = zeros(logits.shape()),
                labels = indices(sizes.masked, sizes.vocabulary, "labels"), loss = zeros({sizes.masked}),

@@ -20,16 +20,17 @@ struct AdamW {
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;  ///< doubles, because 1 - beta2 in f32 is wrong in its fifth digit
 };
 /// One sweep of AdamW (Loshchilov, Hutter 2019): g = factor * gradient; w -= rate*decay*w; m, v updated;
-/// w -= rate * (m / correction1) / (sqrt(v / correction2) + eps). All f32 (or all f64).
-inline constinit Kernel<void(View w, View m, View v, View gradient, Segments, View scalars, AdamW)> adamw{"adamw"};
+/// w -= rate * (m / correction1) / (sqrt(v / correction2) + eps). All f32 (or all f64), but `shadow`: the new w in a
+/// narrower type; may be absent.
+inline constinit Kernel<void(View w, View shadow, View m, View v, View gradient, Segments, View scalars, AdamW)> adamw{"adamw"};
 
 struct Sgd {
   double momentum = 0;
   bool nesterov = false;
 };
 /// g = factor * gradient + decay*w; buffer = momentum*buffer + g (buffer is absent without momentum);
-/// w -= rate * (nesterov ? g + momentum*buffer : buffer).
-inline constinit Kernel<void(View w, View buffer, View gradient, Segments, View scalars, Sgd)> sgd{"sgd"};
+/// w -= rate * (nesterov ? g + momentum*buffer : buffer). `shadow` as above.
+inline constinit Kernel<void(View w, View shadow, View buffer, View gradient, Segments, View scalars, Sgd)> sgd{"sgd"};
 
 /// scalars[sweep_gradient_factor] = min(1, max_norm / (norm + 1e-6)), where norm = sqrt(sum of squares[0]) is written
 /// to norm[0] (f32); a norm that is not finite gives factor 0. max_norm 0: no clipping, factor 1.

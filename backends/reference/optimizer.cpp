@@ -18,7 +18,7 @@ void each_element(const Segments& segments, double rate, F f) {
     for (; i < at(segments.ends, s).integer(); ++i) f(i, rate * at(segments.rate_factors, s), at(segments.decays, s));
 }
 
-void sweep_adamw(View w, View m, View v, View gradient, Segments segments, View scalars, AdamW options) {
+void sweep_adamw(View w, View shadow, View m, View v, View gradient, Segments segments, View scalars, AdamW options) {
   const double factor = at(scalars, sweep_gradient_factor), beta1 = options.beta1, beta2 = options.beta2;
   const double correction1 = at(scalars, sweep_correction1), correction2 = at(scalars, sweep_correction2);
   if (factor == 0) return;
@@ -27,18 +27,20 @@ void sweep_adamw(View w, View m, View v, View gradient, Segments segments, View 
     const double first = beta1 * at(m, i) + (1 - beta1) * g, second = beta2 * at(v, i) + (1 - beta2) * g * g;
     const double step = first / correction1 / (std::sqrt(second / correction2) + options.eps);
     at(w, i) = at(w, i) - rate * decay * at(w, i) - rate * step;
+    if (shadow) at(shadow, i) = at(w, i);
     at(m, i) = first;
     at(v, i) = second;
   });
 }
 
-void sweep_sgd(View w, View buffer, View gradient, Segments segments, View scalars, Sgd options) {
+void sweep_sgd(View w, View shadow, View buffer, View gradient, Segments segments, View scalars, Sgd options) {
   const double factor = at(scalars, sweep_gradient_factor);
   if (factor == 0) return;
   each_element(segments, at(scalars, sweep_rate), [&](int64_t i, double rate, double decay) {
     const double g = factor * at(gradient, i) + decay * at(w, i);
     const double velocity = buffer ? options.momentum * at(buffer, i) + g : g;
     at(w, i) -= rate * (options.nesterov ? g + options.momentum * velocity : velocity);
+    if (shadow) at(shadow, i) = at(w, i);
     if (buffer) at(buffer, i) = velocity;
   });
 }

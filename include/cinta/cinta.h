@@ -2,6 +2,7 @@
 // (backends/kernel.h) and the door of the ops (autograd/function.h).
 #pragma once
 #include "cinta/autograd/anomaly.h"
+#include "cinta/autograd/autocast.h"
 #include "cinta/autograd/checkpoint.h"
 #include "cinta/autograd/gradcheck.h"
 #include "cinta/autograd/mode.h"

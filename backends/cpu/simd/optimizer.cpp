@@ -4,6 +4,7 @@
 
 #include "cinta/backends/cpu/isa.h"
 #include "cinta/backends/cpu/parallel.h"
+#include "cinta/backends/cpu/simd/convert.h"
 #include "cinta/backends/kernels/optimizer.h"
 
 #include "cinta/backends/cpu/isa_begin.h"
@@ -42,6 +43,12 @@ T scalar(const View& scalars, SweepScalar which) {
   return static_cast<T>(scalars.as<const float>()[which]);
 }
 
+/// Elements begin .. end of the new weights, which are in the caches still.
+template <class T>
+void write_shadow(const View& shadow, const T* w, int64_t begin, int64_t end) {
+  if (shadow) store(shadow.dtype, shadow.data, begin, 1, w + begin, end - begin);
+}
+
 template <class T>
 struct AdamWNumbers {
   T factor, beta1, beta2, rest1, rest2, inverse_root, eps;
@@ -58,7 +65,7 @@ void adamw_part(T* w, T* m, T* v, const T* gradient, int64_t count, AdamWNumbers
   }
 }
 
-void sweep_adamw(View w, View m, View v, View gradient, Segments segments, View scalars, AdamW options) {
+void sweep_adamw(View w, View shadow, View m, View v, View gradient, Segments segments, View scalars, AdamW options) {
   with_type("adamw", {w, m, v, gradient}, [&]<class T>() {
     const T rate = scalar<T>(scalars, sweep_rate), factor = scalar<T>(scalars, sweep_gradient_factor);
     const T correction1 = scalar<T>(scalars, sweep_correction1), correction2 = scalar<T>(scalars, sweep_correction2);
@@ -74,6 +81,7 @@ void sweep_adamw(View w, View m, View v, View gradient, Segments segments, View 
       const T own_rate = rate * rate_factor;
       adamw_part<T>(w.as<T>() + begin, m.as<T>() + begin, v.as<T>() + begin, gradient.as<const T>() + begin,
                     end - begin, numbers, own_rate * decay, own_rate / correction1);
+      write_shadow(shadow, w.as<T>(), begin, end);
     });
   });
 }
@@ -96,13 +104,14 @@ void sgd_part(T* w, T* buffer, const T* gradient, int64_t count, T factor, T dec
   }
 }
 
-void sweep_sgd(View w, View buffer, View gradient, Segments segments, View scalars, Sgd options) {
+void sweep_sgd(View w, View shadow, View buffer, View gradient, Segments segments, View scalars, Sgd options) {
   with_type("sgd", {w, buffer, gradient}, [&]<class T>() {
     const T rate = scalar<T>(scalars, sweep_rate), factor = scalar<T>(scalars, sweep_gradient_factor);
     if (factor == 0) return;
     sweep(w.numel(), segments, [&](int64_t begin, int64_t end, float rate_factor, float decay) {
       sgd_part<T>(w.as<T>() + begin, buffer ? buffer.as<T>() + begin : nullptr, gradient.as<const T>() + begin,
                   end - begin, factor, decay, rate * rate_factor, static_cast<T>(options.momentum), options.nesterov);
+      write_shadow(shadow, w.as<T>(), begin, end);
     });
   });
 }

@@ -1,0 +1,124 @@
+// The table of policies, and how a tensor is presented in another type.
+#include "cinta/autograd/autocast.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "cinta/autograd/copy.h"
+#include "cinta/autograd/function.h"
+#include "cinta/core/context.h"
+
+namespace cinta::autograd {
+namespace {
+
+using enum CastPolicy;
+
+/// All ops whose policy is not to promote. Kernels compute in f32 whatever they read, so what counts here is which type
+/// is stored, and read by the next op.
+constexpr std::pair<std::string_view, CastPolicy> policies[] = {
+    {"linear", low},
+    {"matmul", low},
+    {"attention", low},
+    {"self_attention", low},
+    {"layer_norm", low},
+    {"rms_norm", low},
+    {"residual_norm", low},
+    {"embedding", low},
+    {"embedding_sum", low},
+    {"gather_rows", low},
+    {"exp", wide},
+    {"log", wide},
+    {"sqrt", wide},
+    {"rsqrt", wide},
+    {"pow", wide},
+    {"erf", wide},
+    {"softplus", wide},
+    {"divide", wide},
+    {"sum", wide},
+    {"softmax", wide},
+    {"log_softmax", wide},
+    {"cast", none},
+    {"to", none},
+    {"contiguous", none},
+    {"alias", none},
+    {"own_gradient", none},
+    {"add_gradients", none},
+    {"reshape", none},
+    {"permute", none},
+    {"slice", none},
+    {"expand", none},
+};
+
+bool castable(Dtype dtype) { return dtype == Dtype::f32 || dtype == Dtype::bf16 || dtype == Dtype::f16; }
+
+bool below(std::string_view path, std::string_view module) {
+  return path.starts_with(module) && (path.size() == module.size() || path[module.size()] == '.');
+}
+
+/// `x`, a leaf, in the memory that its storage keeps for this purpose; brought up to date where x was written since.
+Tensor shadow_of(const Tensor& x, Dtype dtype) {
+  Storage& storage = *x.storage();
+  Shadow& shadow = storage.shadow;
+  bool current = shadow.storage && shadow.dtype == dtype && shadow.version == storage.version();
+  if (!shadow.storage || shadow.dtype != dtype || shadow.storage->device() != storage.device()) {
+    CategoryScope scope(Category::weights);
+    shadow = {empty(x.shape(), dtype, x.device()).storage(), dtype, 0};
+    current = false;
+  }
+  Tensor out(shadow.storage, x.shape(), x.strides(), 0, dtype);
+  if (!current) {
+    kernels::copy(x.device(), out, x);
+    shadow.storage->mark_written("autocast");
+    shadow.version = storage.version();
+  }
+  out.slot = x.slot;
+  return out;
+}
+
+std::shared_ptr<const Autocast> checked(std::optional<Autocast> options, Where where) {
+  if (!options) return nullptr;
+  require<DtypeError>(options->low == Dtype::bf16 || options->low == Dtype::f16, "autocast", where,
+                      "the low type is bf16 or f16, given ", options->low);
+  return std::make_shared<const Autocast>(*std::move(options));
+}
+
+}  // namespace
+
+AutocastScope::AutocastScope(std::optional<Autocast> options, Where where)
+    : Scoped(&Mode::autocast, checked(std::move(options), where)) {}
+
+CastPolicy cast_policy(std::string_view op) {
+  const auto found = std::ranges::find(policies, op, [](const auto& one) { return one.first; });
+  return found == std::end(policies) ? promote : found->second;
+}
+
+bool reconciled(Dtype one, Dtype other) {
+  return one == other || (mode().autocast && castable(one) && castable(other));
+}
+
+std::optional<Dtype> presented_type(const char* op, std::span<const Tensor* const> inputs) {
+  const Autocast& now = *mode().autocast;
+  CastPolicy policy = cast_policy(op);
+  if (policy == none) return {};
+  for (const std::string& module : now.wide_modules)
+    if (below(NameScope::path(), module)) policy = wide;
+  if (policy != promote) return policy == low ? now.low : Dtype::f32;
+  std::optional<Dtype> common;
+  for (const Tensor* input : inputs) {
+    if (!*input || !castable(input->dtype())) continue;
+    if (common && *common != input->dtype()) return Dtype::f32;
+    common = input->dtype();
+  }
+  return {};
+}
+
+Tensor presented(const Tensor& x, Dtype dtype) {
+  if (!x || x.dtype() == dtype || !castable(x.dtype())) return x;
+  const bool fills = x.contiguous() && x.offset() == 0 && x.bytes() == x.storage()->bytes();
+  // A frozen weight has a shadow where an optimizer made one.
+  const bool lasting = x.slot ? x.slot->leaf : x.storage()->shadow.storage != nullptr;
+  if (lasting && fills && dtype != Dtype::f32) return shadow_of(x, dtype);
+  return apply(Copy{"cast", dtype}, Where(), x);
+}
+
+}  // namespace cinta::autograd

@@ -1,0 +1,48 @@
+// Autocast: the user's tensors stay f32, and the door of the ops presents them to each op in the type that suits it.
+// Micikevicius et al. 2018, "Mixed precision training".
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cinta/autograd/mode.h"
+
+namespace cinta::autograd {
+
+/// What becomes of an op's inputs of type f32, bf16 or f16 (never f64) while autocast is on.
+enum class CastPolicy {
+  low,      ///< all in the low type: products, norms, gathers, whose sums are f32 inside
+  wide,     ///< all in f32: what has a large range or adds up in its own type
+  promote,  ///< where they differ, all in f32
+  none,     ///< as they are: changes of layout, the casts themselves
+};
+
+/// The policy of the op called `op`; autocast.cpp has the table. An op that is not in it promotes.
+CastPolicy cast_policy(std::string_view op);
+
+/// The types of a scope.
+struct Autocast {
+  Dtype low = Dtype::bf16;
+  std::vector<std::string> wide_modules = {};  ///< paths below which every op but those of policy none is wide
+};
+
+/// While alive, ops on this thread run under `options`; without options as if there were no scope around. A segment
+/// that is run again runs as it did first, gradient rules run as their tensors come. Throws DtypeError for a low type
+/// other than bf16 and f16.
+class AutocastScope : Scoped<std::shared_ptr<const Autocast>> {
+ public:
+  explicit AutocastScope(std::optional<Autocast> options, Where where = Where::current());
+};
+
+/// True iff the door could present one of these types as the other, so that an op need not refuse the pair.
+bool reconciled(Dtype one, Dtype other);
+
+/// The type in which the inputs of `op` are to be presented; none where they stay as they are. Autocast is on.
+std::optional<Dtype> presented_type(const char* op, std::span<const Tensor* const> inputs);
+
+/// `x` in `dtype`, if it is of a type that autocast changes. A leaf that fills its storage is presented by the shadow of
+/// that storage, with the leaf's own seat: its gradient arrives in the leaf's type. Anything else is cast by an op.
+Tensor presented(const Tensor& x, Dtype dtype);
+
+}  // namespace cinta::autograd

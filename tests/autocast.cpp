@@ -1,0 +1,356 @@
+// Autocast: which op computes in which type, what a leaf's gradient is, shadows that never grow stale, and whole models
+// whose recomputed steps are those that were stored.
+#include "cinta/autograd/autocast.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "bert_helpers.h"
+#include "cinta/autograd/checkpoint.h"
+#include "cinta/backends/kernels/matmul.h"
+#include "cinta/core/context.h"
+#include "cinta/core/random.h"
+#include "cinta/ops/activation.h"
+#include "cinta/ops/elementwise.h"
+#include "cinta/ops/embedding.h"
+#include "cinta/ops/loss.h"
+#include "cinta/ops/matmul.h"
+#include "cinta/ops/normalize.h"
+#include "cinta/ops/reduce.h"
+#include "cinta/ops/softmax.h"
+#include "cinta/optim/adamw.h"
+#include "cinta/optim/sgd.h"
+#include "data_helpers.h"
+
+using namespace cinta;
+using namespace cinta::autograd;
+using namespace cinta::testing;
+
+namespace {
+
+Tensor spread(const Shape& shape, uint32_t stream, Device device = cpu) {
+  std::vector<float> values;
+  for (int64_t i = 0; i < shape.numel(); ++i)
+    values.push_back(2 * to_uniform(random_word(3, stream, 0, static_cast<uint64_t>(i))) - 1);
+  return from_values(values, shape, device);
+}
+Tensor leaf(const Shape& shape, uint32_t stream, Device device = cpu) {
+  Tensor out = spread(shape, stream, device);
+  return require_gradient(out);
+}
+
+/// The bits of a tensor's elements, as numbers that compare.
+std::vector<float> values(const Tensor& x) { return to_vector<float>(x); }
+
+/// Counts casts from one floating-point type to another.
+struct Casts : Observer {
+  int count = 0;
+  void before(const char* name, std::span<const Tensor* const> inputs) override {
+    count += std::string_view(name) == "cast" && is_floating(inputs[0]->dtype());
+  }
+  void forward(const char*, Where, std::span<const Tensor>) override {}
+  void backward(const Node&, std::span<const Tensor>) override {}
+};
+
+const Autocast bf16_scope{}, f16_scope{.low = Dtype::f16};
+
+}  // namespace
+
+TEST_CASE("each op is presented with the types of its policy", "[autocast]") {
+  const Tensor x = spread({4, 6}, 1), w = leaf({6, 6}, 2), gain = leaf({6}, 3), wide = spread({4, 6}, 4),
+               exact = cast(spread({4, 6}, 1, reference), Dtype::f64), whole = from_values(std::vector<int64_t>{0, 3, 1, 5}, {4});
+  CHECK(linear(x, w).dtype() == Dtype::f32);
+  {
+    const AutocastScope scope(bf16_scope);
+    const Tensor low = linear(x, w);
+    CHECK(low.dtype() == Dtype::bf16);
+    CHECK(matmul(x, w).dtype() == Dtype::bf16);
+    CHECK(embedding(w, whole).dtype() == Dtype::bf16);
+    CHECK(layer_norm(low, gain).dtype() == Dtype::bf16);
+    CHECK(residual_norm(low, {}, x, gain, {}).dtype() == Dtype::bf16);
+    CHECK(gelu(low).dtype() == Dtype::bf16);  // promotes: one type stays
+    CHECK((low + low).dtype() == Dtype::bf16);
+    CHECK((low + wide).dtype() == Dtype::f32);  // two do not
+    CHECK(concat({low, wide}, 0).dtype() == Dtype::f32);
+    CHECK(where(less(x, wide), low, wide).dtype() == Dtype::f32);
+    CHECK(softmax(low).dtype() == Dtype::f32);
+    CHECK(exp(low).dtype() == Dtype::f32);
+    CHECK(sum(low).dtype() == Dtype::f32);
+    CHECK(cross_entropy(low, whole).dtype() == Dtype::f32);
+    CHECK(mse(low, wide).dtype() == Dtype::f32);
+    CHECK(reshape(x, {24}).dtype() == Dtype::f32);  // none
+    CHECK(matmul(exact, transpose(exact, 0, 1)).dtype() == Dtype::f64);
+    CHECK(cast(low, Dtype::f32).dtype() == Dtype::f32);
+    {
+      const AutocastScope inner(f16_scope);
+      CHECK(linear(low, w).dtype() == Dtype::f16);
+      const AutocastScope off(std::nullopt);
+      CHECK(linear(wide, w).dtype() == Dtype::f32);
+      CHECK_THROWS_AS(linear(low, w), DtypeError);  // two types, as without any scope
+    }
+    CHECK(linear(x, w).dtype() == Dtype::bf16);
+    CHECK_THROWS_AS(linear(x, spread({6, 5}, 5)), ShapeError);
+    CHECK_THROWS_AS(matmul(exact, leaf({6, 6}, 2, reference)), DtypeError);
+  }
+  CHECK(linear(x, w).dtype() == Dtype::f32);
+  CHECK_THAT(error_of<DtypeError>([] { AutocastScope(Autocast{.low = Dtype::f8e4m3}); }),
+             Catch::Contains("the low type is bf16 or f16, given f8e4m3"));
+  CHECK(cast_policy("linear") == CastPolicy::low);
+  CHECK(cast_policy("hardswish") == CastPolicy::promote);
+}
+
+TEST_CASE("modules by path are kept wide", "[autocast]") {
+  const Tensor x = spread({4, 6}, 1), w = leaf({6, 6}, 2);
+  const AutocastScope scope(Autocast{.wide_modules = {"net.first", "net.last"}});
+  CHECK(linear(x, w).dtype() == Dtype::bf16);
+  const NameScope net("net");
+  CHECK(linear(x, w).dtype() == Dtype::bf16);
+  {
+    const NameScope first("first");
+    CHECK(linear(x, w).dtype() == Dtype::f32);
+    CHECK(gelu(cast(x, Dtype::bf16)).dtype() == Dtype::f32);
+    const NameScope inner("dense");
+    CHECK(linear(x, w).dtype() == Dtype::f32);
+  }
+  const NameScope other("first_of_all");
+  CHECK(linear(x, w).dtype() == Dtype::bf16);
+}
+
+TEST_CASE("a product is that of the rounded operands, and a leaf's gradient arrives in f32", "[autocast]") {
+  for (const Autocast& types : {bf16_scope, f16_scope})
+    for (Device device : {cpu, reference}) {
+      const Tensor x = leaf({5, 7}, 1, device), w = leaf({3, 7}, 2, device), b = leaf({3}, 3, device);
+      const Tensor dy = cast(spread({5, 3}, 4, device), types.low);
+      Tensor y;
+      {
+        const AutocastScope scope(types);
+        y = linear(x, w, b);
+      }
+      const Tensor x_low = cast(detach(x), types.low), w_low = cast(detach(w), types.low),
+                   b_low = cast(detach(b), types.low);
+      CHECK(values(y) == values(linear(x_low, w_low, b_low)));
+      backward(y, {.seeds = {dy}});
+      for (const Tensor* one : {&x, &w, &b}) CHECK(gradient(*one).dtype() == Dtype::f32);
+      // The sums are stored as they are, not rounded to the low type and widened again.
+      Tensor dw = empty({3, 7}, Dtype::f32, device), dx = empty({5, 7}, Dtype::f32, device);
+      kernels::matmul(device, dw, transpose(dy, 0, 1), x_low, 1, 0);
+      kernels::matmul(device, dx, dy, w_low, 1, 0);
+      CHECK(values(gradient(w)) == values(dw));
+      CHECK(values(gradient(x)) == values(dx));
+      CHECK(values(gradient(b)) == values(sum(cast(dy, Dtype::f32), {0})));
+      backward(y =
+                   [&] {
+                     const AutocastScope scope(types);
+                     return linear(x, w, b);
+                   }(),
+               {.seeds = {dy}});
+      CHECK(values(gradient(w)) == values(dw + dw));  // a second micro-batch adds in f32
+    }
+}
+
+TEST_CASE("uses of one weight as a table and in a product are summed in f32", "[autocast]") {
+  const Tensor table = leaf({9, 8}, 1), ids = from_values(std::vector<int64_t>{1, 4, 1}, {3});
+  const auto run = [&] {
+    const AutocastScope scope(bf16_scope);
+    return sum(linear(embedding(table, ids), table));
+  };
+  backward(run());
+  const Tensor low = cast(detach(table), Dtype::bf16);
+  Tensor once = low;
+  require_gradient(once);
+  Tensor twice = cast(detach(table), Dtype::bf16);
+  require_gradient(twice);
+  backward(sum(cast(linear(embedding(once, ids), twice), Dtype::f32)));
+  REQUIRE(gradient(table).dtype() == Dtype::f32);
+  const std::vector<float> both = values(gradient(table)), first = values(gradient(once)),
+                           second = values(gradient(twice));
+  for (size_t i = 0; i < both.size(); ++i)
+    CHECK(std::abs(both[i] - first[i] - second[i]) <= 0x1p-7 * (std::abs(first[i]) + std::abs(second[i])));
+  size_t wider = 0;
+  for (float value : both) wider += value != float{bf16(value)};
+  CHECK(wider > 0);
+}
+
+TEST_CASE("a weight is cast once until it is written", "[autocast]") {
+  Casts casts;
+  const Scoped watching(&Mode::observer, static_cast<Observer*>(&casts));
+  const Tensor w = leaf({6, 6}, 2), x = cast(spread({4, 6}, 1), Dtype::bf16);
+  casts.count = 0;
+  const AutocastScope scope(bf16_scope);
+  const Tensor before = linear(x, w);
+  const Storage* shadow = w.storage()->shadow.storage.get();
+  CHECK(values(linear(x, w)) == values(before));
+  CHECK(w.storage()->shadow.storage.get() == shadow);
+  CHECK(casts.count == 0);  // the tape sees none
+  {
+    const NoGrad off;
+    scale_(w, 2);
+  }
+  CHECK(values(linear(x, w)) == values(affine(before, 2, 0)));  // exact: a power of two
+  CHECK(w.storage()->shadow.storage.get() == shadow);
+  // What was kept for backward is not to be read in another state.
+  const Tensor late = linear(x, w);
+  {
+    const NoGrad off;
+    scale_(w, 2);
+  }
+  const Tensor again = linear(x, w);
+  CHECK_THAT(error_of<ValueError>([&] { backward(late, {.seeds = {late}}); }),
+             Catch::Contains("was overwritten in place by autocast"));
+}
+
+TEST_CASE("the optimizer's sweep writes the shadows of the weights", "[autocast]") {
+  for (Dtype low : {Dtype::bf16, Dtype::f16})
+    for (bool adamw : {true, false}) {
+      const Tensor w = leaf({70, 30}, 1), frozen = spread({5}, 3);
+      const std::vector<optim::Parameter> parameters{{.name = "w", .tensor = w}, {.name = "frozen", .tensor = frozen}};
+      std::unique_ptr<optim::Optimizer> optimizer;
+      if (adamw)
+        optimizer = std::make_unique<optim::AdamW>(parameters, optim::AdamWOptions{.rate = 0.1});
+      else
+        optimizer = std::make_unique<optim::Sgd>(parameters, optim::SgdOptions{.rate = 0.1, .momentum = 0.5});
+      optimizer->keep_shadows(low);
+      const auto shadow = [&](const Tensor& x) {
+        return Tensor(x.storage()->shadow.storage, x.shape(), x.strides(), 0, low);
+      };
+      const auto current = [&](const Tensor& x) { return x.storage()->shadow.version == x.storage()->version(); };
+      CHECK(current(frozen));
+      CHECK(values(shadow(frozen)) == values(cast(frozen, low)));
+      for (int step = 0; step < 3; ++step) {
+        optimizer->zero_gradients();
+        backward(sum(detach(spread({70, 30}, 7)) * w));
+        optimizer->step({.max_norm = 0});
+        CHECK(current(w));
+        CHECK(values(shadow(w)) == values(cast(detach(w), low)));
+      }
+      // A step that is skipped leaves both, and one that was out of date is still known to be.
+      const std::vector<float> kept = values(w);
+      optimizer->zero_gradients();
+      backward(sum(w * full({}, NAN)));
+      optimizer->step({.max_norm = 0});
+      CHECK(values(w) == kept);
+      CHECK(current(w));
+      {
+        const NoGrad off;
+        fill_(w, 3);
+      }
+      optimizer->step({.max_norm = 0});
+      CHECK_FALSE(current(w));
+      const AutocastScope scope(Autocast{.low = low});
+      CHECK(values(linear(spread({1, 30}, 9), w))[0] ==
+            values(linear(spread({1, 30}, 9), cast(full({70, 30}, 3), low)))[0]);
+      CHECK_THROWS_AS(optimizer->keep_shadows(Dtype::f8e5m2), DtypeError);
+    }
+}
+
+namespace {
+
+struct Step {
+  double loss;
+  std::map<std::string, std::vector<float>> gradients;
+  int64_t activation_bytes;  // alive between forward and backward
+};
+
+/// A step of a BERT with dropout, with or without autocast; its weights and data are always the same.
+Step bert_step(std::optional<Autocast> types, const std::string& policy, int micro_batches = 1) {
+  models::BertConfig config = small_config(0.1);
+  config.num_hidden_layers = 4;
+  config.hidden_size = 32;
+  models::BertForMaskedLM model(config, 3);
+  model.set_checkpoint_policy(parse_checkpoint_policy(policy));
+  optim::AdamW optimizer(model.parameters());
+  if (types) optimizer.keep_shadows(types->low);
+  optimizer.zero_gradients();
+  Step out{};
+  for (int batch = 0; batch < micro_batches; ++batch) {
+    model.random().set_step(batch);
+    std::vector<int64_t> ids, labels;
+    for (int64_t i = 0; i < 8 * 12; ++i) {
+      ids.push_back(1 + (i * 37 + batch) % 60);
+      labels.push_back(i % 5 == 0 ? i * 11 % 61 : -100);
+    }
+    const models::TokenBatch tokens{.ids = from_values(ids, {8, 12})};
+    const Tensor targets = from_values(labels, {8 * 12});
+    const auto alive = [] { return memory_statistics(cpu).live[static_cast<size_t>(Category::activations)]; };
+    const int64_t before = alive();
+    Tensor loss;
+    {
+      const AutocastScope scope(types);
+      loss = cross_entropy(model(tokens), targets);
+    }
+    out.activation_bytes = alive() - before;
+    out.loss += item(loss);
+    backward(loss);  // outside: what a segment runs again is as it was
+  }
+  for (const auto& [name, gradient] : gradients(model)) out.gradients[name] = values(gradient);
+  return out;
+}
+
+double cosine(const std::vector<float>& a, const std::vector<float>& b) {
+  double ab = 0, aa = 0, bb = 0;
+  for (size_t i = 0; i < a.size(); ++i) ab += a[i] * b[i], aa += a[i] * a[i], bb += b[i] * b[i];
+  return aa == 0 && bb == 0 ? 1 : ab / std::sqrt(aa * bb);
+}
+
+}  // namespace
+
+TEST_CASE("a BERT in low precision: half the activations, the same gradients nearly, recomputed bit for bit",
+          "[autocast]") {
+  for (int micro_batches : {1, 4}) {
+    const Step wide = bert_step({}, "none", micro_batches);
+    for (const Autocast& types : {bf16_scope, f16_scope}) {
+      INFO(name_of(types.low) << ", " << micro_batches << " micro-batches");
+      const Step low = bert_step(types, "none", micro_batches);
+      CHECK(low.loss != wide.loss);
+      CHECK(std::abs(low.loss - wide.loss) < 0.02 * micro_batches);
+      for (const auto& [name, gradient] : wide.gradients) {
+        INFO(name);
+        if (name.find("key.bias") == std::string::npos)  // 0 but for rounding: softmax does not see a shift
+          CHECK(cosine(gradient, low.gradients.at(name)) > 0.98);
+      }
+      CHECK(static_cast<double>(low.activation_bytes) <= 0.55 * static_cast<double>(wide.activation_bytes));
+      for (const char* policy : {"every:1", "sqrt", "selective:self_attention"}) {
+        INFO(policy);
+        const Step again = bert_step(types, policy, micro_batches);
+        CHECK(again.loss == low.loss);
+        CHECK(again.gradients == low.gradients);
+      }
+    }
+  }
+}
+
+TEST_CASE("a warm step in low precision casts no weight and asks the machine for no memory", "[autocast]") {
+  const ThreadScope one(1);
+  models::BertForMaskedLM model(small_config(0.1), 3);
+  optim::AdamW optimizer(model.parameters());
+  optimizer.keep_shadows(Dtype::bf16);
+  const models::TokenBatch tokens{.ids = full({4, 12}, 5, Dtype::i64)};
+  const Tensor labels = full({4 * 12}, 7, Dtype::i64);
+  Casts casts;
+  const auto step = [&](int number) {
+    optimizer.zero_gradients();
+    model.random().set_step(number);
+    const Tensor loss = [&] {
+      const AutocastScope scope(bf16_scope);
+      return cross_entropy(model(tokens), labels);
+    }();
+    backward(loss);
+    optimizer.step({.max_norm = 1});
+  };
+  step(0);
+  step(1);
+  const auto versions = [&] {
+    std::vector<uint32_t> out;
+    for (const optim::Parameter& parameter : model.parameters())
+      out.push_back(parameter.tensor.storage()->shadow.storage->version());
+    return out;
+  };
+  const std::vector<uint32_t> before = versions();
+  const MemoryStatistics warm = memory_statistics(cpu);
+  const Scoped watching(&Mode::observer, static_cast<Observer*>(&casts));
+  step(2);
+  CHECK(memory_statistics(cpu).system_requests == warm.system_requests);
+  CHECK(casts.count == 0);
+  const std::vector<uint32_t> after = versions();
+  for (size_t i = 0; i < after.size(); ++i) CHECK(after[i] == before[i] + 1);  // by the sweep alone
+}
