@@ -171,6 +171,19 @@ TEST_CASE("uses of one weight as a table and in a product are summed in f32", "[
   CHECK(wider > 0);
 }
 
+TEST_CASE("gradient rules run as their tensors come, inside a scope too", "[autocast]") {
+  const auto gradient_of = [](bool inside) {
+    const Tensor w = leaf({6, 6}, 2);
+    std::optional<AutocastScope> scope;
+    scope.emplace(bf16_scope);
+    const Tensor loss = sum(linear(spread({4, 6}, 1), w) * gelu(linear(spread({1, 6}, 3), w)));
+    if (!inside) scope.reset();
+    backward(loss);
+    return values(gradient(w));
+  };
+  CHECK(gradient_of(true) == gradient_of(false));
+}
+
 TEST_CASE("a weight is cast once until it is written", "[autocast]") {
   Casts casts;
   const Scoped watching(&Mode::observer, static_cast<Observer*>(&casts));

@@ -8,6 +8,7 @@
 
 #include "cinta/backends/threads.h"
 #include "cinta/train/callbacks.h"
+#include "cinta/train/precision.h"
 #include "cinta/train/run_files.h"
 #include "cinta/train/stop_signals.h"
 #include "cinta/train/trial.h"
@@ -68,6 +69,9 @@ void TrainOptions::add_to(CLI::App& command) {
   command.add_option("--max_grad_norm", run.max_grad_norm, "clip the global norm; 0: off")->capture_default_str();
   command.add_option("--gradient_checkpointing", gradient_checkpointing, "none, sqrt, every:N, selective:op,op")
       ->capture_default_str();
+  command.add_option("--precision", precision, "fp32; bf16, fp16: mixed, with f32 weights")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"fp32", "bf16", "fp16"}));
   command.add_option("--logging_steps", run.logging_steps)->capture_default_str()->check(at_least(1));
   command.add_option("--eval_strategy", eval_strategy, "no, steps, epoch; always at the end too")
       ->capture_default_str()
@@ -107,6 +111,7 @@ void TrainOptions::add_to(CLI::App& command) {
 }
 
 void TrainOptions::add_callbacks(train::RunOptions& out) const {
+  out.callbacks.push_back(std::make_shared<train::PrecisionNote>());
   train::WatchedMetric metric{best_metric, greater_is_better};
   if (!metric.name.starts_with("eval_")) metric.name = "eval_" + metric.name;
   if (greater->count() == 0) metric.greater_is_better = !metric.name.ends_with("loss");
@@ -136,6 +141,7 @@ train::RunOptions TrainOptions::resolve(int64_t samples) const {
   if (threads > 0) set_threads(threads);
   train::RunOptions out = run;
   out.schedule.kind = optim::parse_schedule(schedule, Where());
+  out.autocast = train::parse_precision(precision, Where());
   const double epoch_steps = std::ceil(epochs * static_cast<double>(samples) /
                                        (static_cast<double>(batch_size) * static_cast<double>(run.accumulation_steps)));
   require(epoch_steps < 1e15, "train", Where(), "--num_train_epochs ", epochs, " is more than any run can do");

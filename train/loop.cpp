@@ -38,6 +38,7 @@ class Run {
                 options_.overfit_batches >= 0,
             "train", where, "eval_steps, save_steps, max_grad_norm and overfit_batches are not negative");
     if (!options_.output_dir.empty()) open_directory(header);
+    if (options_.autocast) optimizer_.keep_shadows(options_.autocast->low, where);
     source_ = &task.batches();
     if (options_.overfit_batches > 0) source_ = &repeated_.emplace(*source_, options_.overfit_batches);
     loader_.emplace(*source_, state_.step * options_.accumulation_steps);
@@ -103,6 +104,7 @@ class Run {
       random->set_step(number / options_.accumulation_steps);
       random->set_first_sample(number % options_.accumulation_steps * task_.samples_per_batch());
     }
+    const autograd::AutocastScope types(options_.autocast, where_);
     return task_.forward(batch);
   }
 
@@ -171,7 +173,10 @@ class Run {
 
   /// Evaluates; a resumed run finds its line in the metrics already, and its callbacks have heard of it.
   MetricFields evaluate() {
-    const MetricFields fields = task_.evaluate();
+    const MetricFields fields = [this] {
+      const autograd::AutocastScope types(options_.autocast, where_);
+      return task_.evaluate();
+    }();
     if (state_.evaluated_step == state_.step) return fields;
     MetricFields line = fields;
     line.emplace_back("epoch", epoch());

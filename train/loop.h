@@ -4,6 +4,7 @@
 #include <csignal>
 #include <memory>
 
+#include "cinta/autograd/autocast.h"
 #include "cinta/optim/adamw.h"
 #include "cinta/optim/schedule.h"
 #include "cinta/train/callback.h"
@@ -18,6 +19,8 @@ struct RunOptions {
   optim::AdamWOptions optimizer = {};
   optim::Schedule schedule = {};  ///< total 0: max_steps
   double max_grad_norm = 1.0;     ///< 0: no clipping
+  /// The types that models compute in; weights, gradients of weights and the update stay f32.
+  std::optional<autograd::Autocast> autocast = {};
   int64_t logging_steps = 10;
   int64_t eval_steps = 0;        ///< 0: at the end only
   int64_t save_steps = 0;        ///< 0: at the end and when stopped

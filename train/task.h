@@ -21,7 +21,10 @@ struct Forward {
 
 class Task {
  public:
+  Task() = default;
   virtual ~Task() = default;
+  Task(const Task&) = delete;  // batches point into their task
+  Task& operator=(const Task&) = delete;
   virtual models::Module& model() = 0;
   /// The model's dropout numbers, or null.
   virtual Random* random() { return nullptr; }

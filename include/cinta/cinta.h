@@ -60,6 +60,7 @@
 #include "cinta/train/find_batch_size.h"
 #include "cinta/train/loop.h"
 #include "cinta/train/masked_task.h"
+#include "cinta/train/precision.h"
 #include "cinta/train/pretraining_task.h"
 #include "cinta/train/report_page.h"
 #include "cinta/train/reports.h"

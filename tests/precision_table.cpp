@@ -1,0 +1,126 @@
+// Every precision with everything that it composes with: recomputed = stored and resumed = uninterrupted, bit for bit,
+// and losses near those of fp32.
+#include "cinta/train/precision.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "cinta/train/metrics.h"
+#include "command_helpers.h"
+#include "data_helpers.h"
+#include "train_helpers.h"
+
+using namespace cinta;
+using namespace cinta::testing;
+
+namespace {
+
+using Names = std::vector<std::string>;
+const train::MetricFields header{{"model", std::string("small")}};
+constexpr int64_t steps = 12, stop_at = 5;
+
+/// A task that raises a flag in the middle of step `stop_at`.
+struct StoppingTask : ForwardingTask {
+  StoppingTask(train::Task& task, int64_t forwards) : ForwardingTask(task), left(forwards) {}
+  train::Forward forward(const data::Batch& batch) override {
+    if (--left == 0) stop = SIGTERM;
+    return task.forward(batch);
+  }
+  int64_t left;
+  volatile std::sig_atomic_t stop = 0;
+};
+
+struct Mode {
+  std::string precision, checkpointing = "none";
+  int64_t micro_batches = 1;
+};
+
+train::RunOptions options_of(const Mode& mode, const std::string& directory) {
+  train::RunOptions options = small_run(directory);
+  options.max_steps = steps;
+  options.accumulation_steps = mode.micro_batches;
+  options.autocast = train::parse_precision(mode.precision);
+  options.callbacks.push_back(std::make_shared<train::PrecisionNote>());
+  return options;
+}
+
+std::map<std::string, std::string> run(const Mode& mode, const std::string& directory, bool interrupted = false) {
+  train::RunOptions options = options_of(mode, directory);
+  const auto train_on = [&](auto use) {
+    auto task = small_masked();
+    task.model().set_checkpoint_policy(autograd::parse_checkpoint_policy(mode.checkpointing));
+    use(task);
+  };
+  if (interrupted) {
+    train_on([&](train::Task& task) {
+      StoppingTask stopping(task, stop_at * mode.micro_batches);
+      options.stop = &stopping.stop;
+      CHECK(train::run(stopping, options, header).steps == stop_at);
+    });
+    options.resume = true;
+    options.stop = nullptr;
+  }
+  train_on([&](train::Task& task) { train::run(task, options, header); });
+  return left_behind(directory, steps);
+}
+
+std::vector<double> losses(const std::string& directory) {
+  return train::read_metrics(directory + "/metrics.jsonl").series("loss").values;
+}
+
+}  // namespace
+
+TEST_CASE("precisions compose with recomputation, accumulation and resuming", "[precision]") {
+  const Scratch scratch;
+  for (int64_t micro_batches : {1, 4}) {
+    const std::string wide = scratch / join("fp32-", micro_batches);
+    run({"fp32", "none", micro_batches}, wide);
+    for (const char* precision : {"fp32", "bf16", "fp16"}) {
+      INFO(precision << ", " << micro_batches << " micro-batches");
+      const auto path = [&](const char* kind) { return scratch / join(precision, '-', micro_batches, '-', kind); };
+      const auto plain = run({precision, "none", micro_batches}, path("plain"));
+      CHECK(differing(plain, run({precision, "every:1", micro_batches}, path("recomputed"))) == Names{});
+      CHECK(differing(plain, run({precision, "none", micro_batches}, path("resumed"), true)) == Names{});
+      CHECK(differing(plain, run({precision, "sqrt", micro_batches}, path("both"), true)) == Names{});
+      const std::vector<double> expected = losses(wide), found = losses(path("plain"));
+      REQUIRE(found.size() == expected.size());
+      REQUIRE(found.size() >= 3);
+      for (size_t i = 0; i < found.size(); ++i) CHECK(std::abs(found[i] - expected[i]) < 0.02);
+      CHECK((found == expected) == (precision == std::string("fp32")));
+    }
+  }
+}
+
+TEST_CASE("a run goes on in another precision", "[precision]") {
+  const Scratch scratch;
+  train::RunOptions options = options_of({"bf16"}, scratch / "run");
+  auto first = small_masked();
+  train::run(first, options, header);
+  options.autocast = train::parse_precision("fp32");
+  options.max_steps = steps + 4;
+  options.resume = true;
+  auto second = small_masked();
+  const train::RunResult result = train::run(second, options, header);
+  CHECK(result.steps == steps + 4);
+  CHECK(std::isfinite(result.loss));
+  CHECK_THAT(error_of<ValueError>([] { train::parse_precision("fp64"); }),
+             Catch::Contains("fp32, bf16 or fp16, given fp64"));
+}
+
+TEST_CASE("the command trains in the precision that it is given", "[precision]") {
+  const Scratch scratch;
+  const auto train = [&](const char* precision, const char* max_steps, const Arguments& more = {}) {
+    return run_cinta(Arguments{"train", "mlp", "--data", "generated", "--hidden", "8", "--output_dir", scratch / "run",
+                               "--warmup_steps", "2", "--precision", precision, "--max_steps", max_steps} +
+                     more);
+  };
+  REQUIRE(train("fp16", "20").code == 0);
+  const Finished resumed = train("bf16", "30", {"--resume"});
+  INFO(resumed.error);
+  CHECK(resumed.code == 0);
+  CHECK(resumed.error.find("the checkpoint is of a run in f16, which goes on in bf16") != std::string::npos);
+  const Finished again = train("bf16", "40", {"--resume"});
+  CHECK(again.code == 0);
+  CHECK(again.error.find("the checkpoint is of a run in") == std::string::npos);
+  check_refused(short_training(scratch / "other", {"--precision", "half"}), {"--precision", "fp32", "bf16", "fp16"});
+}
