@@ -14,14 +14,15 @@ GlobalNorm::GlobalNorm(int64_t buffers, Device device) {
   norm_ = empty({1}, Dtype::f32, device);
 }
 
-const Tensor& GlobalNorm::measure(const std::vector<Unit>& units, const Tensor& scalars, float max_norm) {
+const Tensor& GlobalNorm::measure(const std::vector<Unit>& units, const Tensor& scalars, const Tensor& loss_scale,
+                                  float max_norm) {
   const Device device = norm_.device();
   int64_t buffer = 0;
   for (const Unit& unit : units)
     for (const Group& group : unit.groups())
       if (group.trained) kernels::sum_of_squares(device, squares_.with_layout({1}, {1}, buffer++), group.gradients);
   kernels::sum(device, total_, squares_, 0.0f);
-  kernels::clip_factor(device, scalars, norm_, total_, max_norm);
+  kernels::clip_factor(device, scalars, norm_, total_, loss_scale.view(), max_norm);
   return norm_;
 }
 

@@ -62,7 +62,8 @@ Tensor Optimizer::step(const StepOptions& options, Where where) {
                                    static_cast<float>(correction2)};
   copy_bytes(scalars_, from_values(numbers, scalars_.shape()));
   Tensor norm;
-  if (options.max_norm) norm = norm_->measure(units_, scalars_, static_cast<float>(max_norm));
+  if (options.max_norm || options.loss_scale)
+    norm = norm_->measure(units_, scalars_, options.loss_scale, static_cast<float>(max_norm));
   auto table = tables_.begin();
   each_trained(units_, [&](const Group& group) {
     sweep(group, {table->ends, table->rate_factors, table->decays}, scalars_);

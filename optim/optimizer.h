@@ -14,6 +14,7 @@ using NamedTensor = std::pair<std::string, Tensor>;
 struct StepOptions {
   double rate_factor = 1;               ///< what the schedule says for this step
   std::optional<double> max_norm = {};  ///< clip the global gradient norm to it; 0: measure only; none: not even that
+  Tensor loss_scale = {};               ///< f32[1] on the device: the gradients are of the loss times it (loss_scale.h)
 };
 
 /// The set of trained parameters is fixed when the optimizer is made: freezing or unfreezing one asks for a new one.
@@ -28,8 +29,8 @@ class Optimizer {
   /// for. With a norm that is not finite the step is skipped: no weight and no state changes, but the step counts
   /// (schedule and bias corrections go on), so that the host need not know. Gradients are left as they are.
   Tensor step(const StepOptions& options = {}, Where where = Where::current());
-  /// From now on the sweeps also write the f32 weights in `dtype` (bf16 or f16), where autocast finds them: no step casts
-  /// a weight then.
+  /// From now on the sweeps also write the f32 weights in `dtype` (bf16 or f16), where autocast finds them: no step
+  /// casts a weight then.
   void keep_shadows(Dtype dtype, Where where = Where::current());
   /// Forgets all gradients. Call it once per step, before the first backward.
   void zero_gradients();
@@ -38,6 +39,8 @@ class Optimizer {
   /// The base rate, which a step's rate factor and a parameter's own multiply.
   double rate() const { return rule_.rate; }
   const std::vector<Unit>& units() const { return units_; }
+  /// The sum of squares of each trained group's gradients, f64, as the last step that measured a norm found them.
+  const Tensor& squares() const { return norm_->squares(); }
 
   /// All that a resumed run needs beside the weights: "step" (i64, no dimensions) and "<parameter>.<state>" in the
   /// parameter's shape, as slices of the live buffers.

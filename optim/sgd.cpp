@@ -22,8 +22,8 @@ Sgd::Sgd(std::vector<Parameter> parameters, const SgdOptions& options, Where whe
       constants_{options.momentum, options.nesterov} {}
 
 void Sgd::sweep(const Group& group, const kernels::Segments& segments, View scalars) {
-  kernels::sgd(group.weights.device(), group.weights, group.shadow, group.state.empty() ? View{} : group.state[0].view(),
-               group.gradients, segments, scalars, constants_);
+  kernels::sgd(group.weights.device(), group.weights, group.shadow,
+               group.state.empty() ? View{} : group.state[0].view(), group.gradients, segments, scalars, constants_);
 }
 
 }  // namespace cinta::optim

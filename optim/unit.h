@@ -14,8 +14,8 @@ inline constexpr int64_t alignment = 64;
 /// One parameter's place in a flat buffer.
 struct Range {
   Parameter parameter;
-  int64_t begin;    ///< in elements
-  Tensor gradient;  ///< its slice of the flat gradients; no tensor when frozen
+  int64_t begin;                              ///< in elements
+  Tensor gradient;                            ///< its slice of the flat gradients; no tensor when frozen
   std::shared_ptr<Storage> shadow = nullptr;  ///< its slice of the flat shadow
 };
 

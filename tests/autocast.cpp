@@ -58,7 +58,8 @@ const Autocast bf16_scope{}, f16_scope{.low = Dtype::f16};
 
 TEST_CASE("each op is presented with the types of its policy", "[autocast]") {
   const Tensor x = spread({4, 6}, 1), w = leaf({6, 6}, 2), gain = leaf({6}, 3), wide = spread({4, 6}, 4),
-               exact = cast(spread({4, 6}, 1, reference), Dtype::f64), whole = from_values(std::vector<int64_t>{0, 3, 1, 5}, {4});
+               exact = cast(spread({4, 6}, 1, reference), Dtype::f64),
+               whole = from_values(std::vector<int64_t>{0, 3, 1, 5}, {4});
   CHECK(linear(x, w).dtype() == Dtype::f32);
   {
     const AutocastScope scope(bf16_scope);

@@ -71,7 +71,9 @@ void sgd_contract() {
         const Handle g = trial.input({flat.n}, Dtype::f32, uniform(flat.n, -2, 2, 4));
         const Handle scalars = trial.input({4}, Dtype::f32, {1e-2, factor, 1, 1});
         const Handle shadow = shadow_of(trial, flat.n, options.nesterov ? Layout::dense : Layout::shifted);
-        trial.run([&](const Call& c) { kernels::sgd(c.device, c(w), c(shadow), c(buffer), c(g), flat(c), c(scalars), options); });
+        trial.run([&](const Call& c) {
+          kernels::sgd(c.device, c(w), c(shadow), c(buffer), c(g), flat(c), c(scalars), options);
+        });
       }
 }
 
@@ -82,13 +84,38 @@ void clip_factor_contract() {
       Trial trial(kernels::clip_factor, join("sum of squares ", squares, ", max_norm ", max_norm));
       const Handle scalars = trial.both({4}, Dtype::f32, {0.1, 0.2, 0.3, 0.4}), norm = trial.output({1}, Dtype::f32);
       const Handle sum = trial.input({1}, Dtype::f64, {squares});
-      trial.run([&](const Call& c) { kernels::clip_factor(c.device, c(scalars), c(norm), c(sum), max_norm); });
+      const Handle scale = squares == 4 ? trial.input({1}, Dtype::f32, {8}) : Handle{};
+      trial.run(
+          [&](const Call& c) { kernels::clip_factor(c.device, c(scalars), c(norm), c(sum), c(scale), max_norm); });
     }
+}
+
+void loss_scale_contract() {
+  using Counts = std::array<double, 4>;
+  for (bool dynamic : {true, false})
+    for (double scale : {1.0, 65536.0, 0x1p127, 0x1p-126})
+      for (const Counts& counts : {Counts{0, 1, 0, 0}, Counts{2, 1, 3, 9}, Counts{1, 2, 0, 1}, Counts{0, -4, 6, 6}})
+        for (const Values& squares :
+             {Values{0.5}, Values{1, 2, 3}, Values{1, INFINITY, 3}, Values{NAN, NAN}, Values{}}) {
+          Trial trial(kernels::update_loss_scale,
+                      join(dynamic, " scale ", scale, " ", counts[0], " ", squares.size(), " groups"));
+          const auto groups = static_cast<int64_t>(squares.size());
+          const Handle factor = trial.both({1}, Dtype::f32, {scale}),
+                       count = trial.both({4}, Dtype::i64, Values(counts.begin(), counts.end())),
+                       found = trial.both({groups}, Dtype::i64, Values(squares.size(), 5)),
+                       sums = trial.input({groups}, Dtype::f64, squares);
+          trial.run([&](const Call& c) {
+            kernels::update_loss_scale(
+                c.device, c(factor), c(count), c(found), c(sums),
+                {.dynamic = dynamic, .growth = 2, .backoff = 0.5f, .interval = 3, .hysteresis = 2});
+          });
+        }
 }
 
 const Contract adamw_here{{&kernels::adamw}, adamw_contract};
 const Contract sgd_here{{&kernels::sgd}, sgd_contract};
 const Contract clip_factor_here{{&kernels::clip_factor}, clip_factor_contract};
+const Contract loss_scale_here{{&kernels::update_loss_scale}, loss_scale_contract};
 
 }  // namespace
 

@@ -89,7 +89,7 @@ void add_reductions(std::vector<RowCase>& out, const Operands& o) {
   out.push_back({"", [=] { kernels::max(cpu, column, o.x); }});
   out.push_back({"", [=] { kernels::argmax(cpu, where, o.x, 1); }});
   out.push_back({"", [=] { kernels::sum_of_squares(cpu, square, o.x); }});
-  out.push_back({"", [=] { kernels::clip_factor(cpu, scalars, norm, square, 1); }});
+  out.push_back({"", [=] { kernels::clip_factor(cpu, scalars, norm, square, {}, 1); }});
   out.push_back({"", [=] { kernels::softmax(cpu, o.y, o.x); }});
   out.push_back({"", [=] { kernels::softmax_backward(cpu, o.y, o.dy, o.x); }});
   out.push_back({"", [=] { kernels::log_softmax(cpu, o.y, o.x); }});

@@ -72,6 +72,9 @@ void TrainOptions::add_to(CLI::App& command) {
   command.add_option("--precision", precision, "fp32; bf16, fp16: mixed, with f32 weights")
       ->capture_default_str()
       ->check(CLI::IsMember({"fp32", "bf16", "fp16"}));
+  command.add_option("--loss_scale", loss_scale,
+                     "a number, or dynamic[:initial=65536,interval=2000,hysteresis=1,...]; unless given: dynamic for "
+                     "fp16, else 1");
   command.add_option("--logging_steps", run.logging_steps)->capture_default_str()->check(at_least(1));
   command.add_option("--eval_strategy", eval_strategy, "no, steps, epoch; always at the end too")
       ->capture_default_str()
@@ -142,6 +145,8 @@ train::RunOptions TrainOptions::resolve(int64_t samples) const {
   train::RunOptions out = run;
   out.schedule.kind = optim::parse_schedule(schedule, Where());
   out.autocast = train::parse_precision(precision, Where());
+  const std::string scale = loss_scale.empty() ? (precision == "fp16" ? "dynamic" : "1") : loss_scale;
+  out.loss_scale = optim::parse_loss_scale(scale, Where());
   const double epoch_steps = std::ceil(epochs * static_cast<double>(samples) /
                                        (static_cast<double>(batch_size) * static_cast<double>(run.accumulation_steps)));
   require(epoch_steps < 1e15, "train", Where(), "--num_train_epochs ", epochs, " is more than any run can do");

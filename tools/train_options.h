@@ -23,7 +23,7 @@ struct TrainOptions {
   ReportOptions reports;
   std::string schedule = "linear";
   std::string gradient_checkpointing = "none";
-  std::string precision = "fp32";
+  std::string precision = "fp32", loss_scale;
   std::string eval_strategy = "steps", save_strategy = "steps";
   std::string early_stopping, best_metric = "eval_loss";
   bool greater_is_better = false, load_best = false;

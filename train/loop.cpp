@@ -29,7 +29,8 @@ class Run {
       : task_(task),
         options_(std::move(options)),
         where_(where),
-        optimizer_(task.model().parameters(), options_.optimizer, where) {
+        optimizer_(task.model().parameters(), options_.optimizer, where),
+        scaler_(optimizer_, options_.loss_scale, where) {
     if (options_.schedule.total == 0) options_.schedule.total = options_.max_steps;
     optim::check(options_.schedule, where);
     require(options_.max_steps > 0 && options_.accumulation_steps > 0 && options_.logging_steps > 0, "train", where,
@@ -120,7 +121,7 @@ class Run {
       result_.items += static_cast<double>(task_.progress_items(window.back()));
     }
     const Device device = optimizer_.units().front().groups().front().weights.device();
-    const Tensor seed = optim::accumulation_seed(items, Dtype::f32, device);
+    const Tensor seed = scaler_.scaled(optim::accumulation_seed(items, Dtype::f32, device));
     optimizer_.zero_gradients();
     for (int64_t i = 0; i < micro_batches; ++i) {
       const Forward done = forward(window[static_cast<size_t>(i)], state_.step * micro_batches + i);
@@ -130,9 +131,12 @@ class Run {
       correct_.push_back(done.correct);
     }
     call([](auto& one, const Moment& now) { one.on_pre_optimizer_step(now); });
-    return optimizer_.step(
-        {.rate_factor = optim::rate_factor(options_.schedule, state_.step), .max_norm = options_.max_grad_norm},
-        where_);
+    const Tensor norm = optimizer_.step({.rate_factor = optim::rate_factor(options_.schedule, state_.step),
+                                         .max_norm = options_.max_grad_norm,
+                                         .loss_scale = scaler_.scale()},
+                                        where_);
+    scaler_.update();
+    return norm;
   }
 
   /// Adds up what the micro-batches left; the first place where a loss that is no number is seen.
@@ -158,11 +162,15 @@ class Run {
     result_.loss = state_.loss_sum / items;
     const double accuracy = state_.correct_sum / items;
     const double rate = optimizer_.rate() * optim::rate_factor(options_.schedule, state_.step - 1);
-    const MetricFields fields{{"loss", result_.loss},
-                              {task_.accuracy_name(), accuracy},
-                              {"grad_norm", item(norm_)},
-                              {"learning_rate", rate},
-                              {"epoch", epoch()}};
+    MetricFields fields{{"loss", result_.loss},
+                        {task_.accuracy_name(), accuracy},
+                        {"grad_norm", item(norm_)},
+                        {"learning_rate", rate},
+                        {"epoch", epoch()}};
+    const optim::LossScaler::Report scaling = scaler_.report(where_);
+    if (scaling.scale != 1) fields.emplace_back("loss_scale", scaling.scale);
+    if (scaling.skipped > 0) fields.emplace_back("skipped_steps", scaling.skipped);
+    if (!scaling.skipped_in.empty()) fields.emplace_back("skipped_in", scaling.skipped_in);
     write(fields);
     const std::vector<Shown> shown{{"loss", result_.loss}, {task_.accuracy_name(), accuracy}};
     progress_->update(state_.step, shown, result_.items);
@@ -217,7 +225,7 @@ class Run {
     if (options_.resume) report_skipped(search);
     if (options_.resume && search.newest) {
       task_.load(search.newest->path);
-      state_ = read_run_state(search.newest->path, optimizer_, where_);
+      state_ = read_run_state(search.newest->path, optimizer_, scaler_, where_);
       require(options_.max_steps >= state_.step, "resume", where_, "the run has done ", state_.step,
               " steps already, max_steps is ", options_.max_steps);
       metrics_ = MetricsLog::resume(metrics, header, state_.step, where_);
@@ -239,7 +247,7 @@ class Run {
     metrics_->sync();
     CheckpointWriter writer(options_.output_dir, state_.step, where_);
     task_.save(writer);
-    write_run_state(writer, state_, optimizer_);
+    write_run_state(writer, state_, optimizer_, scaler_);
     result_.checkpoint = writer.finish(where_);
     call([&](auto& one, const Moment& now) { one.on_save(now, result_.checkpoint); });
   }
@@ -248,6 +256,7 @@ class Run {
   RunOptions options_;
   Where where_;
   optim::AdamW optimizer_;
+  optim::LossScaler scaler_;
   const data::BatchSource* source_;
   std::optional<data::RepeatedBatches> repeated_;
   std::optional<data::Prefetcher> loader_;

@@ -6,6 +6,7 @@
 
 #include "cinta/autograd/autocast.h"
 #include "cinta/optim/adamw.h"
+#include "cinta/optim/loss_scale.h"
 #include "cinta/optim/schedule.h"
 #include "cinta/train/callback.h"
 #include "cinta/train/task.h"
@@ -21,6 +22,7 @@ struct RunOptions {
   double max_grad_norm = 1.0;     ///< 0: no clipping
   /// The types that models compute in; weights, gradients of weights and the update stay f32.
   std::optional<autograd::Autocast> autocast = {};
+  optim::LossScaleOptions loss_scale = {};
   int64_t logging_steps = 10;
   int64_t eval_steps = 0;        ///< 0: at the end only
   int64_t save_steps = 0;        ///< 0: at the end and when stopped

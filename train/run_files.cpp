@@ -28,9 +28,11 @@ nlohmann::ordered_json spelled(const std::vector<NamedNumber>& numbers) {
 }
 }  // namespace
 
-void write_run_state(CheckpointWriter& writer, const RunState& state, const optim::Optimizer& optimizer) {
+void write_run_state(CheckpointWriter& writer, const RunState& state, const optim::Optimizer& optimizer,
+                     const optim::LossScaler& scaler) {
   std::vector<models::NamedTensor> tensors;
-  for (const auto& [name, tensor] : optimizer.state()) tensors.push_back({name, tensor});
+  for (const auto& all : {optimizer.state(), scaler.state()})
+    for (const auto& [name, tensor] : all) tensors.push_back({name, tensor});
   models::write_tensors(tensors, writer.add(optimizer_file));
   const nlohmann::ordered_json json = {{"global_step", state.step},
                                        {"interval_loss_sum", state.loss_sum},
@@ -41,7 +43,8 @@ void write_run_state(CheckpointWriter& writer, const RunState& state, const opti
   writer.add(state_file).write_text(json.dump(2) + "\n");
 }
 
-RunState read_run_state(const std::string& directory, optim::Optimizer& optimizer, Where where) {
+RunState read_run_state(const std::string& directory, optim::Optimizer& optimizer, optim::LossScaler& scaler,
+                        Where where) {
   const data::SafetensorsFile file = data::SafetensorsFile::open(directory + "/" + optimizer_file, where);
   std::vector<optim::NamedTensor> tensors;
   for (const data::SafetensorsEntry& entry : file.entries()) {
@@ -49,13 +52,14 @@ RunState read_run_state(const std::string& directory, optim::Optimizer& optimize
     file.read(entry, tensor.view().data, where);
     tensors.emplace_back(entry.name, tensor);
   }
+  scaler.load_state(tensors, where);
+  std::erase_if(tensors, [](const auto& one) { return one.first.starts_with("loss_scale"); });
   optimizer.load_state(tensors, where);
 
   const std::string path = directory + "/" + state_file;
   const nlohmann::json json = data::parse_json_object(data::read_file(path), "resume", path, where);
   auto number = [&](const char* key) {
-    require<FileError>(json.contains(key) && json[key].is_number(), "resume", where, path,
-                       ": no number called ", key);
+    require<FileError>(json.contains(key) && json[key].is_number(), "resume", where, path, ": no number called ", key);
     return json[key];
   };
   RunState state{number("global_step").get<int64_t>(),     number("interval_loss_sum").get<double>(),

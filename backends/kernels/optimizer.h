@@ -22,7 +22,8 @@ struct AdamW {
 /// One sweep of AdamW (Loshchilov, Hutter 2019): g = factor * gradient; w -= rate*decay*w; m, v updated;
 /// w -= rate * (m / correction1) / (sqrt(v / correction2) + eps). All f32 (or all f64), but `shadow`: the new w in a
 /// narrower type; may be absent.
-inline constinit Kernel<void(View w, View shadow, View m, View v, View gradient, Segments, View scalars, AdamW)> adamw{"adamw"};
+inline constinit Kernel<void(View w, View shadow, View m, View v, View gradient, Segments, View scalars, AdamW)> adamw{
+    "adamw"};
 
 struct Sgd {
   double momentum = 0;
@@ -32,8 +33,25 @@ struct Sgd {
 /// w -= rate * (nesterov ? g + momentum*buffer : buffer). `shadow` as above.
 inline constinit Kernel<void(View w, View shadow, View buffer, View gradient, Segments, View scalars, Sgd)> sgd{"sgd"};
 
-/// scalars[sweep_gradient_factor] = min(1, max_norm / (norm + 1e-6)), where norm = sqrt(sum of squares[0]) is written
-/// to norm[0] (f32); a norm that is not finite gives factor 0. max_norm 0: no clipping, factor 1.
-inline constinit Kernel<void(View scalars, View norm, View sum_of_squares, float max_norm)> clip_factor{"clip_factor"};
+/// scalars[sweep_gradient_factor] = min(1, max_norm / (norm + 1e-6)) / loss_scale[0], where norm = sqrt(sum of
+/// squares[0]) / loss_scale[0] is written to norm[0] (f32); a norm that is not finite gives factor 0. max_norm 0: no
+/// clipping. loss_scale (f32) may be absent: 1.
+inline constinit Kernel<void(View scalars, View norm, View sum_of_squares, View loss_scale, float max_norm)>
+    clip_factor{"clip_factor"};
+
+struct LossScale {
+  bool dynamic = false;  ///< false: count only
+  float growth = 2, backoff = 0.5f;
+  int64_t interval = 2000, hysteresis = 1;
+};
+/// Places in `counts`, i64[4]: steps without overflow since the scale last changed, overflows left before it shrinks,
+/// skipped steps in a row, skipped steps.
+enum LossScaleCount { scale_good = 0, scale_patience = 1, scale_skipped_in_row = 2, scale_skipped = 3 };
+/// What a step does to its loss scale (f32[1]). The step was skipped iff one of squares[G] (f64) is not finite; each
+/// such adds 1 to found[G] (i64). After a skip patience falls; at 0 and below the scale is multiplied by backoff, but
+/// stays normal. After `interval` good steps it is multiplied by growth, unless that is infinite, and patience is
+/// hysteresis again.
+inline constinit Kernel<void(View scale, View counts, View found, View squares, LossScale)> update_loss_scale{
+    "update_loss_scale"};
 
 }  // namespace cinta::kernels

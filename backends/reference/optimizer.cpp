@@ -45,16 +45,44 @@ void sweep_sgd(View w, View shadow, View buffer, View gradient, Segments segment
   });
 }
 
-void find_clip_factor(View scalars, View norm, View sum_of_squares, float max_norm) {
-  const double length = std::sqrt(nth(sum_of_squares, 0));
+void find_clip_factor(View scalars, View norm, View sum_of_squares, View loss_scale, float max_norm) {
+  const double scale = loss_scale ? nth(loss_scale, 0) : 1.0, length = std::sqrt(nth(sum_of_squares, 0)) / scale;
   nth(norm, 0) = length;
   const double clipped = max_norm > 0 ? std::min(1.0, max_norm / (length + 1e-6)) : 1.0;
-  at(scalars, sweep_gradient_factor) = std::isfinite(length) ? clipped : 0;
+  at(scalars, sweep_gradient_factor) = std::isfinite(length) ? clipped / scale : 0;
+}
+
+void change_loss_scale(View scale, View counts, View found, View squares, LossScale options) {
+  const auto add = [](const Element& count, int64_t value) { count.set_integer(count.integer() + value); };
+  bool skipped = false;
+  for (int64_t g = 0; g < squares.size(0); ++g)
+    if (!std::isfinite(at(squares, g))) {
+      skipped = true;
+      add(at(found, g), 1);
+    }
+  const Element good = at(counts, scale_good), patience = at(counts, scale_patience);
+  if (skipped) {
+    add(at(counts, scale_skipped), 1);
+    add(at(counts, scale_skipped_in_row), 1);
+    good.set_integer(0);
+    add(patience, -1);
+    const double smaller = at(scale, 0) * options.backoff;
+    if (options.dynamic && patience.integer() <= 0 && smaller >= 0x1p-126) at(scale, 0) = smaller;
+    return;
+  }
+  at(counts, scale_skipped_in_row).set_integer(0);
+  add(good, 1);
+  if (good.integer() < options.interval) return;
+  good.set_integer(0);
+  patience.set_integer(options.hysteresis);
+  const double larger = at(scale, 0) * options.growth;
+  if (options.dynamic && larger < 0x1p128) at(scale, 0) = larger;
 }
 
 const Install adamw{kernels::adamw, reference, sweep_adamw};
 const Install sgd{kernels::sgd, reference, sweep_sgd};
 const Install clip_factor{kernels::clip_factor, reference, find_clip_factor};
+const Install update_loss_scale{kernels::update_loss_scale, reference, change_loss_scale};
 
 }  // namespace
 }  // namespace cinta::oracle

@@ -52,6 +52,7 @@
 #include "cinta/optim/accumulation.h"
 #include "cinta/optim/adamw.h"
 #include "cinta/optim/clip.h"
+#include "cinta/optim/loss_scale.h"
 #include "cinta/optim/schedule.h"
 #include "cinta/optim/sgd.h"
 #include "cinta/train/callbacks.h"

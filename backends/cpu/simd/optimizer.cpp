@@ -116,16 +116,41 @@ void sweep_sgd(View w, View shadow, View buffer, View gradient, Segments segment
   });
 }
 
-void find_clip_factor(View scalars, View norm, View sum_of_squares, float max_norm) {
-  const double length = std::sqrt(*sum_of_squares.as<const double>());
+void find_clip_factor(View scalars, View norm, View sum_of_squares, View loss_scale, float max_norm) {
+  const double scale = loss_scale ? *loss_scale.as<const float>() : 1;
+  const double length = std::sqrt(*sum_of_squares.as<const double>()) / scale;
   *norm.as<float>() = static_cast<float>(length);
   const double clipped = max_norm > 0 ? std::min(1.0, max_norm / (length + 1e-6)) : 1;
-  scalars.as<float>()[sweep_gradient_factor] = std::isfinite(length) ? static_cast<float>(clipped) : 0;
+  scalars.as<float>()[sweep_gradient_factor] = std::isfinite(length) ? static_cast<float>(clipped / scale) : 0;
+}
+
+void change_loss_scale(View scale, View counts, View found, View squares, LossScale options) {
+  int64_t *count = counts.as<int64_t>(), *overflows = found.as<int64_t>();
+  float& factor = *scale.as<float>();
+  bool skipped = false;
+  for (int64_t g = 0; g < squares.numel(); ++g) {
+    const bool overflow = !std::isfinite(squares.as<const double>()[g]);
+    overflows[g] += overflow;
+    skipped |= overflow;
+  }
+  count[scale_skipped] += skipped;
+  count[scale_skipped_in_row] = skipped ? count[scale_skipped_in_row] + 1 : 0;
+  count[scale_good] = skipped ? 0 : count[scale_good] + 1;
+  float changed = factor;
+  if (skipped) {
+    if (--count[scale_patience] <= 0) changed *= options.backoff;
+  } else if (count[scale_good] >= options.interval) {
+    count[scale_good] = 0;
+    count[scale_patience] = options.hysteresis;
+    changed *= options.growth;
+  }
+  if (options.dynamic && std::isnormal(changed)) factor = changed;
 }
 
 const InstallSimd adamw{kernels::adamw, sweep_adamw};
 const InstallSimd sgd{kernels::sgd, sweep_sgd};
 const InstallSimd clip_factor{kernels::clip_factor, find_clip_factor};
+const InstallSimd update_loss_scale{kernels::update_loss_scale, change_loss_scale};
 
 }  // namespace
 #include "cinta/backends/cpu/isa_end.h"

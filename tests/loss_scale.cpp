@@ -1,0 +1,215 @@
+// Loss scaling: the state machine, planted overflows that skip exactly one step, scales that change no bit, and the
+// floor.
+#include "cinta/optim/loss_scale.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "cinta/autograd/tape.h"
+#include "cinta/models/mlp.h"
+#include "cinta/ops/loss.h"
+#include "cinta/ops/reduce.h"
+#include "cinta/ops/shape.h"
+#include "cinta/optim/adamw.h"
+#include "cinta/optim/sgd.h"
+#include "cinta/train/metrics.h"
+#include "data_helpers.h"
+#include "train_helpers.h"
+
+using namespace cinta;
+using namespace cinta::optim;
+using namespace cinta::testing;
+
+namespace {
+
+Tensor leaf(std::vector<float> values) {
+  const auto count = static_cast<int64_t>(values.size());
+  Tensor out = from_values(values, {count});
+  return autograd::require_gradient(out);
+}
+
+/// One weight and its scaler, stepped with gradients that are given.
+struct One {
+  explicit One(const LossScaleOptions& options) : optimizer({{.name = "w", .tensor = w}}), scaler(optimizer, options) {}
+  /// The scale after the step.
+  double step(float gradient) {
+    optimizer.zero_gradients();
+    autograd::backward(sum(w), {.seeds = {scaler.scaled(full({}, gradient))}});
+    optimizer.step({.loss_scale = scaler.scale()});
+    scaler.update();
+    return item(scaler.scale());
+  }
+  Tensor w = leaf({1});
+  Sgd optimizer;
+  LossScaler scaler;
+};
+
+/// Everything that a step may change.
+std::vector<std::vector<float>> snapshot(const std::vector<Parameter>& parameters, const Optimizer& optimizer) {
+  std::vector<std::vector<float>> out;
+  for (const Parameter& parameter : parameters) out.push_back(to_vector<float>(parameter.tensor));
+  for (const auto& [name, tensor] : optimizer.state())
+    if (name != "step") out.push_back(to_vector<float>(tensor));
+  return out;
+}
+
+const train::MetricFields header{{"model", std::string("small")}};
+
+/// Writes `value` into the first gradient of parameter `name` before the optimizer's step `step`; -1: before each.
+struct Plant : train::TrainerCallback {
+  Plant(std::string name, int64_t step, float value) : name(std::move(name)), step(step), value(value) {}
+  void on_pre_optimizer_step(const train::Moment& now) override {
+    if (step >= 0 && now.state.step != step) return;
+    for (const Parameter& parameter : now.task.model().parameters())
+      if (parameter.name == name) autograd::gradient(parameter.tensor).data<float>()[0] = value;
+  }
+  std::string name;
+  int64_t step;
+  float value;
+};
+
+}  // namespace
+
+TEST_CASE("a loss scale is a number or dynamic with its numbers", "[loss_scale]") {
+  CHECK(parse_loss_scale("128").initial == 128);
+  CHECK_FALSE(parse_loss_scale("128").dynamic);
+  CHECK(parse_loss_scale("dynamic").initial == 65536);
+  const LossScaleOptions all =
+      parse_loss_scale("dynamic:initial=1024,growth=4,backoff=0.25,interval=10,hysteresis=2,most_skips=7");
+  CHECK(all.dynamic);
+  CHECK(all.initial == 1024);
+  CHECK(all.growth == 4);
+  CHECK(all.backoff == 0.25);
+  CHECK(all.interval == 10);
+  CHECK(all.hysteresis == 2);
+  CHECK(all.most_skips == 7);
+  for (const auto& [text, message] : std::vector<std::pair<const char*, const char*>>{
+           {"", "given ''"},
+           {"fast", "a number, dynamic"},
+           {"dynamic:speed=2", "given 'speed=2'"},
+           {"dynamic:interval=0", "the interval is at least one step, given 0"},
+           {"dynamic:interval=1.5", "given 'interval=1.5'"},
+           {"dynamic:hysteresis=0", "hysteresis is at least one overflow"},
+           {"dynamic:backoff=1", "backoff lies between 0 and 1"},
+           {"dynamic:growth=0.5", "growth is at least 1"},
+           {"dynamic:initial", "a number, dynamic"},
+           {"dynamic:", "given 'dynamic:'"}})
+    CHECK_THAT(error_of<ValueError>([&, text = text] { parse_loss_scale(text); }), Catch::Contains(message));
+  for (double scale : {0.0, -1.0, double{NAN}, double{INFINITY}, 1e60, 1e-60})
+    CHECK_THAT(error_of<ValueError>([&] { One one({.initial = scale}); }),
+               Catch::Contains("the scale is positive and finite in f32"));
+}
+
+TEST_CASE("the scale shrinks on overflow, with patience, and grows after good steps", "[loss_scale]") {
+  One one({.initial = 8, .dynamic = true, .interval = 3, .hysteresis = 2});
+  CHECK(one.step(1) == 8);
+  CHECK(one.step(INFINITY) == 8);  // the first overflow is forgiven
+  CHECK(one.step(NAN) == 4);
+  CHECK(one.step(INFINITY) == 2);  // and none after it, until the scale has grown
+  CHECK(one.step(1) == 2);
+  CHECK(one.step(1) == 2);
+  CHECK(one.step(1) == 4);
+  CHECK(one.step(INFINITY) == 4);
+  CHECK(one.step(1) == 4);
+  CHECK(one.step(1) == 4);
+  CHECK(one.step(1) == 8);
+  const LossScaler::Report report = one.scaler.report();
+  CHECK(report.skipped == 4);
+  CHECK(report.skipped_in == "w 4");
+  CHECK(one.scaler.report().skipped_in.empty());
+  CHECK(to_vector<float>(one.w)[0] == Approx(1 - 7 * 1e-2));  // seven steps of the plain gradient at the usual rate
+
+  One fixed({.initial = 8});
+  for (float gradient : {1.0f, INFINITY, 1.0f, INFINITY}) CHECK(fixed.step(gradient) == 8);
+  One smallest({.initial = 0x1p-126, .dynamic = true, .most_skips = 3});
+  for (int i = 0; i < 3; ++i) CHECK(smallest.step(INFINITY) == 0x1p-126);
+  CHECK_THAT(
+      error_of<ValueError>([&] { smallest.scaler.report(); }),
+      Catch::Contains("the last 3 steps were all skipped") && Catch::Contains("gradients are not finite in w 3"));
+  One largest({.initial = 0x1p127, .dynamic = true, .interval = 1});
+  CHECK(largest.step(0x1p-100f) == 0x1p127);
+
+  One resumed({.initial = 1, .dynamic = true, .interval = 3, .hysteresis = 2});
+  resumed.scaler.load_state(one.scaler.state());
+  CHECK(resumed.step(1) == one.step(1));
+  CHECK(resumed.step(INFINITY) == one.step(INFINITY));
+  CHECK(resumed.step(INFINITY) == one.step(INFINITY));
+  CHECK(resumed.scaler.report().skipped == one.scaler.report().skipped);
+}
+
+TEST_CASE("an overflow in any parameter at any step skips that step and moves nothing else", "[loss_scale]") {
+  for (bool adamw : {true, false})
+    for (size_t which = 0; which < 4; ++which)
+      for (int64_t at : {0, 2}) {
+        models::Mlp mlp({5, 4, 3}, 1);
+        const std::vector<Parameter> parameters = mlp.parameters();
+        REQUIRE(parameters.size() == 4);
+        std::unique_ptr<Optimizer> optimizer;
+        if (adamw)
+          optimizer = std::make_unique<AdamW>(parameters);
+        else
+          optimizer = std::make_unique<Sgd>(parameters, SgdOptions{.momentum = 0.9});
+        optimizer->keep_shadows(Dtype::f16);
+        LossScaler scaler(*optimizer, {.initial = 1024, .dynamic = true});
+        const Tensor x = full({2, 5}, 0.5), labels = from_values(std::vector<int64_t>{0, 2}, {2});
+        for (int64_t step = 0; step < 4; ++step) {
+          optimizer->zero_gradients();
+          autograd::backward(cross_entropy(mlp(x), labels), {.seeds = {scaler.scaled(full({}, 1))}});
+          if (step == at) autograd::gradient(parameters[which].tensor).data<float>()[1] = INFINITY;
+          const auto before = snapshot(parameters, *optimizer);
+          optimizer->step({.max_norm = 1, .loss_scale = scaler.scale()});
+          scaler.update();
+          CHECK((snapshot(parameters, *optimizer) == before) == (step == at));
+          CHECK(item(scaler.scale()) == (step >= at ? 512 : 1024));
+        }
+      }
+}
+
+TEST_CASE("a scale that is a power of two changes no bit in f32", "[loss_scale]") {
+  const Scratch scratch;
+  const auto weights = [&](double scale) {
+    train::RunOptions options = small_run(scratch / join(scale));
+    options.loss_scale.initial = scale;
+    auto task = small_masked();
+    train::run(task, options, header);
+    return left_behind(options.output_dir)["model.safetensors"];
+  };
+  const std::string plain = weights(1);
+  CHECK(weights(128) == plain);
+  CHECK(weights(0x1p-20) == plain);
+}
+
+TEST_CASE("the log names what was skipped, and a run that only skips is stopped", "[loss_scale]") {
+  const Scratch scratch;
+  train::RunOptions options = small_run(scratch / "run");
+  options.loss_scale = {.initial = 256, .dynamic = true};
+  const std::string name = [] {
+    auto task = small_masked();
+    return task.model().parameters()[5].name;
+  }();
+  options.callbacks.push_back(std::make_shared<Plant>(name, 6, INFINITY));
+  auto task = small_masked();
+  train::run(task, options, header);
+  const train::MetricsFile metrics = train::read_metrics(options.output_dir + "/metrics.jsonl");
+  const train::MetricSeries scale = metrics.series("loss_scale"), skipped = metrics.series("skipped_steps");
+  REQUIRE(scale.values.size() == 8);  // every four of thirty steps, and the end
+  CHECK(scale.values[0] == 256);
+  CHECK(scale.values[1] == 128);
+  REQUIRE(skipped.values.size() == 7);
+  for (double value : skipped.values) CHECK(value == 1);
+  const std::string text = read_bytes(options.output_dir + "/metrics.jsonl");
+  const size_t said = text.find("\"skipped_in\":\"");
+  REQUIRE(said != text.npos);
+  CHECK(text.find("skipped_in", said + 10) == text.npos);
+  INFO(text.substr(said, 60));
+  CHECK(text.substr(said + 14, name.find(".attention")) == name.substr(0, name.find(".attention")));
+
+  options = small_run(scratch / "lost");
+  options.loss_scale = {.initial = 256, .dynamic = true, .most_skips = 4};
+  options.save_steps = 3;
+  options.callbacks.push_back(std::make_shared<Plant>(name, -1, NAN));
+  auto lost = small_masked();
+  CHECK_THAT(error_of<ValueError>([&] { train::run(lost, options, header); }),
+             Catch::Contains("the last 4 steps were all skipped"));
+  CHECK(std::filesystem::is_directory(scratch / "lost/checkpoint-3"));
+}
