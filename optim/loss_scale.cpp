@@ -39,7 +39,7 @@ const LossScaleOptions& checked(const LossScaleOptions& options, Where where) {
 
 LossScaleOptions parse_loss_scale(std::string_view text, Where where) {
   const size_t colon = text.find(':');
-  if (text.substr(0, colon) != "dynamic") return {.initial = number(text, text, where)};
+  if (text.substr(0, colon) != "dynamic") return checked({.initial = number(text, text, where)}, where);
   LossScaleOptions out{.initial = 65536, .dynamic = true};
   for (size_t begin = colon; begin < text.size();) {
     const size_t end = std::min(text.find(',', ++begin), text.size());

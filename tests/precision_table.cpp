@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "cinta/train/metrics.h"
-#include "command_helpers.h"
 #include "data_helpers.h"
 #include "train_helpers.h"
 
@@ -116,22 +115,4 @@ TEST_CASE("a run goes on in another precision", "[precision]") {
   CHECK(std::isfinite(result.loss));
   CHECK_THAT(error_of<ValueError>([] { train::parse_precision("fp64"); }),
              Catch::Contains("fp32, bf16 or fp16, given fp64"));
-}
-
-TEST_CASE("the command trains in the precision that it is given", "[precision]") {
-  const Scratch scratch;
-  const auto train = [&](const char* precision, const char* max_steps, const Arguments& more = {}) {
-    return run_cinta(Arguments{"train", "mlp", "--data", "generated", "--hidden", "8", "--output_dir", scratch / "run",
-                               "--warmup_steps", "2", "--precision", precision, "--max_steps", max_steps} +
-                     more);
-  };
-  REQUIRE(train("fp16", "20").code == 0);
-  const Finished resumed = train("bf16", "30", {"--resume"});
-  INFO(resumed.error);
-  CHECK(resumed.code == 0);
-  CHECK(resumed.error.find("the checkpoint is of a run in f16, which goes on in bf16") != std::string::npos);
-  const Finished again = train("bf16", "40", {"--resume"});
-  CHECK(again.code == 0);
-  CHECK(again.error.find("the checkpoint is of a run in") == std::string::npos);
-  check_refused(short_training(scratch / "other", {"--precision", "half"}), {"--precision", "fp32", "bf16", "fp16"});
 }

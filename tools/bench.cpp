@@ -5,6 +5,7 @@
 
 #include "cinta/backends/threads.h"
 #include "cinta/data/file.h"
+#include "tools/bench_precision.h"
 #include "tools/bench_rows.h"
 #include "tools/bench_step.h"
 #include "tools/commands.h"
@@ -112,13 +113,28 @@ void add_rows(CLI::App& bench) {
   });
 }
 
+void add_precision(CLI::App& bench, CLI::App& app) {
+  auto options = std::make_shared<PrecisionOptions>();
+  CLI::App* command = bench.add_subcommand(
+      "precision", "one training in several precisions: cinta bench precision -- train mlp --data FILE");
+  command->add_option("--modes", options->modes, "precisions, each with :LOSS_SCALE if wanted")->capture_default_str();
+  command->add_option("--seeds", options->seeds)->capture_default_str()->check(at_least(1));
+  command->add_option("--objective", options->objective, "number of the evaluation")->capture_default_str();
+  command->add_option("--output_dir", options->directory, "goes on with what is there")->capture_default_str();
+  command->add_flag("--json", options->json, "one object");
+  command->add_option("command", options->command, "behind --: the training that all modes share");
+  set_work(*command, [options, &app] { bench_precision(*options, app); });
+}
+
 }  // namespace
 
 void add_bench(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("bench", "how fast this machine trains: a step, or every kernel row alone");
+  CLI::App* command = app.add_subcommand(
+      "bench", "how fast this machine trains: a step, or every kernel row alone; how well in which precision");
   command->require_subcommand(1);
   add_step(*command);
   add_rows(*command);
+  add_precision(*command, app);
 }
 
 }  // namespace cinta::tools

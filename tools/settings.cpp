@@ -160,6 +160,11 @@ std::string nearest_option(const CLI::App& command, const std::string& name) {
   return nearest;
 }
 
+bool gives(const Arguments& arguments, const std::string& name) {
+  return std::ranges::any_of(
+      arguments, [&](const std::string& word) { return word == "--" + name || word.starts_with("--" + name + "="); });
+}
+
 CLI::App* command_of(CLI::App& app, const Arguments& arguments) {
   CLI::App* command = nullptr;
   depth_of(app, arguments, command);

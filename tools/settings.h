@@ -33,6 +33,9 @@ Settings settle(CLI::App& app, const Arguments& given);
 /// The command of `app` that the first words of `arguments` name: `app` itself when none does.
 CLI::App* command_of(CLI::App& app, const Arguments& arguments);
 
+/// Whether `arguments` give the option `name`.
+bool gives(const Arguments& arguments, const std::string& name);
+
 /// Of the names of a command's options the one that takes the fewest edits; empty when none is near.
 std::string nearest_option(const CLI::App& command, const std::string& name);
 

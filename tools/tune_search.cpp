@@ -20,10 +20,6 @@ void check_command(const TuneOptions& options, const Space& space, CLI::App& app
           Where(),
           "behind -- stands what all trials share, such as: cinta tune --space space.json -- train mlp --data ",
           "digits.csv");
-  const auto gives = [](const Arguments& words, const std::string& name) {
-    return std::ranges::any_of(
-        words, [&](const std::string& word) { return word == "--" + name || word.starts_with("--" + name + "="); });
-  };
   for (const char* name : {"params", "result", "await_verdict", "output_dir", "resume", "overwrite", "fast_dev_run"})
     require(!gives(options.command, name), "tune", Where(), "--", name, " is given to the trials by the search");
   bool evaluates = false;

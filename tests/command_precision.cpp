@@ -1,0 +1,68 @@
+// Precisions through the command: a run in one, a run that goes on in another, a benchmark of several.
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "command_helpers.h"
+
+using namespace cinta;
+using namespace cinta::testing;
+
+TEST_CASE("the command trains in the precision that it is given", "[command]") {
+  const Scratch scratch;
+  const auto train = [&](const char* precision, const char* max_steps, const Arguments& more = {}) {
+    return run_cinta(Arguments{"train", "mlp", "--data", "generated", "--hidden", "8", "--output_dir", scratch / "run",
+                               "--warmup_steps", "2", "--precision", precision, "--max_steps", max_steps} +
+                     more);
+  };
+  REQUIRE(train("fp16", "20").code == 0);
+  const Finished resumed = train("bf16", "30", {"--resume"});
+  INFO(resumed.error);
+  CHECK(resumed.code == 0);
+  CHECK(resumed.error.find("the checkpoint is of a run in f16, which goes on in bf16") != std::string::npos);
+  const Finished again = train("bf16", "40", {"--resume"});
+  CHECK(again.code == 0);
+  CHECK(again.error.find("the checkpoint is of a run in") == std::string::npos);
+  check_refused(short_training(scratch / "other", {"--precision", "half"}), {"--precision", "fp32", "bf16", "fp16"});
+}
+
+TEST_CASE("a benchmark trains in each precision with the same seeds, and goes on where it was stopped", "[command]") {
+  const Scratch scratch;
+  const Arguments bench{"bench",   "precision", "--modes",      "fp32,bf16,fp16:dynamic:initial=1e30,interval=3",
+                        "--seeds", "2",         "--output_dir", scratch / "p"};
+  const Arguments mlp{"--", "train",     "mlp", "--data",          "generated", "--max_steps", "20", "--hidden",
+                      "8",  "--threads", "1",   "--logging_steps", "5"};
+  const Finished table = run_cinta(bench + mlp);
+  INFO(table.error);
+  REQUIRE(table.code == 0);
+  for (const char* part : {"fp32", "bf16", "fp16:dynamic:initial=1e30,interval=3", "minus fp32", "2 seeds"})
+    CHECK(table.out.find(part) != std::string::npos);
+  CHECK(holds(scratch / "p/precision.svg", "bf16"));
+  CHECK(std::filesystem::exists(scratch / "p/trial-0005/model.safetensors"));
+
+  const std::string weights = read_bytes(scratch / "p/trial-0001/model.safetensors");
+  std::filesystem::remove_all(scratch / "p/trial-0004");
+  const Finished again = run_cinta(bench + Arguments{"--json"} + mlp);
+  REQUIRE(again.code == 0);
+  CHECK(read_bytes(scratch / "p/trial-0001/model.safetensors") == weights);
+  const auto found = nlohmann::json::parse(again.out);
+  REQUIRE(found["modes"].size() == 3);
+  CHECK(found["modes"][0]["minus_first"] == 0);
+  const auto values = [&](int mode) { return found["modes"][mode]["eval_loss"].get<std::vector<double>>(); };
+  REQUIRE(values(1).size() == 2);
+  CHECK(values(0)[0] != values(0)[1]);
+  CHECK(values(1) != values(0));
+  CHECK(found["modes"][1]["minus_first"].get<double>() ==
+        Approx((values(1)[0] - values(0)[0] + values(1)[1] - values(0)[1]) / 2).margin(1e-12));
+  CHECK(found["modes"][2]["skipped_steps"] > 10);  // 1e30 is far beyond fp16: halved step by step
+
+  const auto refused = [&](const Arguments& modes, const Arguments& command, const std::vector<std::string>& parts) {
+    check_refused(Arguments{"bench", "precision", "--output_dir", scratch / "none"} + modes + Arguments{"--"} + command,
+                  parts);
+  };
+  refused({}, {"eval"}, {"behind -- stands what all modes share"});
+  refused({}, {"train", "mlp", "--data", "generated", "--seed", "3"}, {"--seed is given to the runs by the benchmark"});
+  refused({"--modes", "fp7"}, {"train", "mlp", "--data", "generated"}, {"fp32, bf16 or fp16, given fp7"});
+  refused({"--modes", "fp32,fp16:-1"}, {"train", "mlp", "--data", "generated"}, {"the scale is positive", "-1"});
+  refused({"--objective", "speed"}, {"train", "mlp", "--data", "generated", "--max_steps", "2"}, {"speed"});
+}

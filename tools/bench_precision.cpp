@@ -1,0 +1,157 @@
+// Runs, differences by seed, table and curves.
+#include "tools/bench_precision.h"
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdio>
+#include <numeric>
+
+#include "cinta/data/atomic_file.h"
+#include "cinta/data/directory_lock.h"
+#include "cinta/optim/loss_scale.h"
+#include "cinta/train/metrics.h"
+#include "cinta/train/plot.h"
+#include "cinta/train/precision.h"
+#include "cinta/train/run_files.h"
+#include "cinta/train/stop_signals.h"
+#include "tools/commands.h"
+#include "tools/tune_run.h"
+
+namespace cinta::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// What one mode came to, seed by seed.
+struct Outcome {
+  std::string mode;
+  std::vector<double> objectives = {}, seconds = {};
+  int64_t skipped = 0;            ///< steps, of all seeds
+  train::MetricSeries loss = {};  ///< of the first seed
+};
+
+double mean(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+/// Of the mean of `values`; NaN for fewer than two.
+double standard_error(const std::vector<double>& values) {
+  const double middle = mean(values), count = static_cast<double>(values.size());
+  double squares = 0;
+  for (double value : values) squares += (value - middle) * (value - middle);
+  return std::sqrt(squares / (count - 1) / count);
+}
+
+std::vector<double> differences(const Outcome& one, const Outcome& from) {
+  std::vector<double> out;
+  for (size_t i = 0; i < one.objectives.size(); ++i) out.push_back(one.objectives[i] - from.objectives[i]);
+  return out;
+}
+
+void check(const PrecisionOptions& options, CLI::App& app) {
+  const CLI::App& command = *command_of(app, options.command);
+  require(!options.command.empty() && options.command.front() == "train" && command.get_subcommands({}).empty(),
+          "bench", Where(),
+          "behind -- stands what all modes share, such as: cinta bench precision -- train mlp --data digits.csv");
+  for (const char* name : {"precision", "loss_scale", "seed", "seeds", "output_dir", "resume", "params", "result"})
+    require(!gives(options.command, name), "bench", Where(), "--", name, " is given to the runs by the benchmark");
+  settle(app, options.command);  // what it names must exist before the first run
+}
+
+/// Throws ValueError for a mode that the training would refuse.
+std::vector<Outcome> outcomes_of(const std::string& modes) {
+  std::vector<Outcome> out;
+  for (const std::string& part : CLI::detail::split(modes, ','))
+    if (part.find('=') != part.npos && part.find(':') == part.npos && !out.empty())
+      out.back().mode += "," + part;
+    else
+      out.push_back({.mode = part});
+  for (const Outcome& one : out) {
+    const size_t colon = one.mode.find(':');
+    train::parse_precision(one.mode.substr(0, colon), Where());
+    if (colon != one.mode.npos) optim::parse_loss_scale(one.mode.substr(colon + 1), Where());
+  }
+  return out;
+}
+
+nlohmann::json params_of(const std::string& mode, int64_t seed) {
+  const size_t colon = mode.find(':');
+  nlohmann::json params{{"precision", mode.substr(0, colon)}, {"seed", seed}};
+  if (colon != mode.npos) params["loss_scale"] = mode.substr(colon + 1);
+  return params;
+}
+
+Json json_of(const PrecisionOptions& options, const std::vector<Outcome>& outcomes) {
+  Json modes = Json::array();
+  for (const Outcome& one : outcomes) {
+    const std::vector<double> apart = differences(one, outcomes.front());
+    modes.push_back({{"mode", one.mode},
+                     {options.objective, one.objectives},
+                     {"mean", mean(one.objectives)},
+                     {"minus_first", mean(apart)},
+                     {"standard_error", apart.size() > 1 ? Json(standard_error(apart)) : Json()},
+                     {"seconds", mean(one.seconds)},
+                     {"skipped_steps", one.skipped}});
+  }
+  return {{"command", options.command}, {"objective", options.objective}, {"seeds", options.seeds}, {"modes", modes}};
+}
+
+void print(const PrecisionOptions& options, const std::vector<Outcome>& outcomes) {
+  std::printf("%-28s %14s %14s %14s %10s %9s\n", "mode", options.objective.c_str(),
+              join("minus ", outcomes.front().mode).c_str(), "std. error", "seconds", "skipped");
+  for (const Outcome& one : outcomes) {
+    const std::vector<double> apart = differences(one, outcomes.front());
+    const bool first = &one == &outcomes.front();
+    std::printf("%-28s %14.5f %14s %14s %10.1f %9lld\n", one.mode.c_str(), mean(one.objectives),
+                first ? "" : join(mean(apart)).c_str(),
+                first || apart.size() < 2 ? "" : join(standard_error(apart)).c_str(), mean(one.seconds),
+                static_cast<long long>(one.skipped));
+  }
+  std::printf("%lld seeds; curves of the first: %s/precision.svg\n", static_cast<long long>(options.seeds),
+              options.directory.c_str());
+}
+
+/// Adds a run to `outcome`; false when a signal came between.
+bool add_run(const PrecisionOptions& options, int64_t seed, int64_t number, Outcome& outcome) {
+  const TrialCommand command{options.command, options.directory, options.objective};
+  const std::optional<Trial> trial = run_trial(command, number, params_of(outcome.mode, seed), {});
+  if (!trial) return false;
+  require(trial->state == "complete", "bench", Where(), outcome.mode, ", seed ", seed, " failed: ", trial->error);
+  outcome.objectives.push_back(trial->objective);
+  outcome.seconds.push_back(trial->seconds);
+  const train::MetricsFile metrics =
+      train::read_metrics(options.directory + "/" + trial_name(number) + "/metrics.jsonl");
+  const train::MetricSeries skipped = metrics.series("skipped_steps");
+  if (!skipped.values.empty()) outcome.skipped += static_cast<int64_t>(skipped.values.back());
+  if (seed == 0) outcome.loss = metrics.series("loss");
+  return true;
+}
+
+}  // namespace
+
+void bench_precision(const PrecisionOptions& options, CLI::App& app) {
+  check(options, app);
+  std::vector<Outcome> outcomes = outcomes_of(options.modes);
+  train::stop_on_signals();
+  train::make_directory(options.directory);
+  const data::DirectoryLock lock(options.directory);
+  const auto modes = static_cast<int64_t>(outcomes.size());
+  for (int64_t run = 0; run < modes * options.seeds; ++run) {
+    Outcome& outcome = outcomes[static_cast<size_t>(run % modes)];
+    if (!options.json) std::printf("%s, seed %lld\n", outcome.mode.c_str(), static_cast<long long>(run / modes));
+    if (add_run(options, run / modes, run, outcome)) continue;
+    std::fprintf(stderr, "stopped after %lld runs; the same command goes on\n", static_cast<long long>(run));
+    exit_code = 128 + static_cast<int>(train::stop_signal());
+    return;
+  }
+  train::Plot plot{.title = "Loss by precision", .x_label = "step", .y_label = "loss in nats", .series = {}};
+  for (const Outcome& one : outcomes) plot.series.push_back({one.mode, one.loss.steps, one.loss.values});
+  train::plot_lines(options.directory + "/precision.svg", plot);
+  const std::string text = json_of(options, outcomes).dump(2) + "\n";
+  data::AtomicFile file(options.directory + "/precision.json");
+  file.write_text(text);
+  file.commit();
+  options.json ? static_cast<void>(std::fputs(text.c_str(), stdout)) : print(options, outcomes);
+}
+
+}  // namespace cinta::tools
