@@ -16,36 +16,12 @@ using enum CastPolicy;
 /// All ops whose policy is not to promote. Kernels compute in f32 whatever they read, so what counts here is which type
 /// is stored, and read by the next op.
 constexpr std::pair<std::string_view, CastPolicy> policies[] = {
-    {"linear", low},
-    {"matmul", low},
-    {"attention", low},
-    {"self_attention", low},
-    {"layer_norm", low},
-    {"rms_norm", low},
-    {"residual_norm", low},
-    {"embedding", low},
-    {"embedding_sum", low},
-    {"gather_rows", low},
-    {"exp", wide},
-    {"log", wide},
-    {"sqrt", wide},
-    {"rsqrt", wide},
-    {"pow", wide},
-    {"erf", wide},
-    {"softplus", wide},
-    {"divide", wide},
-    {"sum", wide},
-    {"softmax", wide},
-    {"log_softmax", wide},
-    {"cast", none},
-    {"to", none},
-    {"contiguous", none},
-    {"alias", none},
-    {"own_gradient", none},
-    {"add_gradients", none},
-    {"reshape", none},
-    {"permute", none},
-    {"slice", none},
+    {"linear", low},        {"matmul", low},         {"attention", low}, {"self_attention", low}, {"layer_norm", low},
+    {"rms_norm", low},      {"residual_norm", low},  {"embedding", low}, {"embedding_sum", low},  {"gather_rows", low},
+    {"exp", wide},          {"log", wide},           {"sqrt", wide},     {"rsqrt", wide},         {"pow", wide},
+    {"erf", wide},          {"softplus", wide},      {"divide", wide},   {"sum", wide},           {"softmax", wide},
+    {"log_softmax", wide},  {"cast", none},          {"to", none},       {"contiguous", none},    {"alias", none},
+    {"own_gradient", none}, {"add_gradients", none}, {"reshape", none},  {"permute", none},       {"slice", none},
     {"expand", none},
 };
 
@@ -100,13 +76,18 @@ std::optional<Dtype> presented_type(const char* op, std::span<const Tensor* cons
   const Autocast& now = *mode().autocast;
   CastPolicy policy = cast_policy(op);
   if (policy == none) return {};
+  const auto present = [&](Dtype dtype) {
+    const bool tracked = std::ranges::any_of(inputs, [](const Tensor* input) { return input->slot != nullptr; });
+    if (mode().keeper && mode().recording && tracked) mode().keeper->note(op, inputs);
+    return dtype;
+  };
   for (const std::string& module : now.wide_modules)
     if (below(NameScope::path(), module)) policy = wide;
-  if (policy != promote) return policy == low ? now.low : Dtype::f32;
+  if (policy != promote) return present(policy == low ? now.low : Dtype::f32);
   std::optional<Dtype> common;
   for (const Tensor* input : inputs) {
     if (!*input || !castable(input->dtype())) continue;
-    if (common && *common != input->dtype()) return Dtype::f32;
+    if (common && *common != input->dtype()) return present(Dtype::f32);
     common = input->dtype();
   }
   return {};

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <optional>
 #include <set>
 #include <unordered_set>
 
@@ -55,6 +56,7 @@ class Segment : public Hole, public std::enable_shared_from_this<Segment> {
   void run_again();
   SegmentFunction function_;
   std::shared_ptr<const Autocast> autocast_ = mode().autocast;
+  std::string path_ = NameScope::path();  // which autocast may go by
   struct Input {
     Tensor tensor;  ///< or, where an outer keeper took it:
     std::shared_ptr<Hole> hole;
@@ -90,9 +92,12 @@ class Recorder : public Keeper {
     return {segment_, segment_->add_hole(tensor)};
   }
   bool recall(const char* name, std::span<const Tensor* const> inputs, std::vector<Tensor>&) override {
+    note(name, inputs);
+    return false;
+  }
+  void note(const char* name, std::span<const Tensor* const> inputs) override {
     for (const Tensor* input : inputs)
       if (*input) segment_->note_read(name, *input);
-    return false;
   }
   bool retain(const char* name, std::span<const Tensor> outputs) override {
     for (const Tensor& output : outputs) segment_->note_computed(output);
@@ -162,6 +167,8 @@ void Segment::run_again() {
   Replayer replayer(*this);
   Scoped recording(&Mode::recording, true);
   Scoped autocast(&Mode::autocast, autocast_);
+  std::optional<NameScope> place;
+  if (NameScope::path() != path_) place.emplace(path_);
   Scoped keeper(&Mode::keeper, static_cast<Keeper*>(&replayer));
   function_(inputs);
   std::vector<Tensor>& saved = replayer.saved();

@@ -9,7 +9,8 @@ inline void check_floating(const char* op, const char* name, const Tensor& x, Wh
 }
 /// `other` has the type and device of `x`.
 inline void check_like(const char* op, const char* name, const Tensor& other, const Tensor& x, Where where) {
-  require<DtypeError>(other && autograd::reconciled(other.dtype(), x.dtype()), op, where, name, " has the type of ", x, ", given ", other);
+  require<DtypeError>(other && autograd::reconciled(other.dtype(), x.dtype()), op, where, name, " has the type of ", x,
+                      ", given ", other);
   require<DeviceError>(other.device() == x.device(), op, where, name, " lies on the device of ", x, ", given ", other);
 }
 /// `index` holds whole numbers of type `dtype` on the device of `x`.

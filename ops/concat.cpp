@@ -70,8 +70,8 @@ Tensor concat(const std::vector<Tensor>& parts, int dim, Where where) {
                       "at least one tensor with dimensions");
   dim = normalize_dim(dim, parts[0].rank(), "concat", where);
   for (const Tensor& part : parts) {
-    require<DtypeError>(part && autograd::reconciled(part.dtype(), parts[0].dtype()), "concat", where, "one type: ", parts[0], " with ",
-                        part);
+    require<DtypeError>(part && autograd::reconciled(part.dtype(), parts[0].dtype()), "concat", where,
+                        "one type: ", parts[0], " with ", part);
     require<DeviceError>(part.device() == parts[0].device(), "concat", where, "one device: ", parts[0], " with ", part);
     bool fits = part.rank() == parts[0].rank();
     for (int i = 0; fits && i < part.rank(); ++i) fits = i == dim || part.shape()[i] == parts[0].shape()[i];

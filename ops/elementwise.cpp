@@ -17,8 +17,8 @@ using autograd::tracked;
 using kernels::Scalars;
 
 void check_pair(const char* op, const Tensor& left, const Tensor& right, Where where) {
-  require<DtypeError>(left && right && autograd::reconciled(left.dtype(), right.dtype()), op, where, "operands have one type: ", left,
-                      " with ", right);
+  require<DtypeError>(left && right && autograd::reconciled(left.dtype(), right.dtype()), op, where,
+                      "operands have one type: ", left, " with ", right);
   require<DeviceError>(left.device() == right.device(), op, where, "operands lie on one device: ", left, " with ",
                        right);
 }

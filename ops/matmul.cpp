@@ -17,8 +17,8 @@ using autograd::Saved;
 using autograd::Sinks;
 
 void check_pair(const char* op, const Tensor& left, const Tensor& right, Where where) {
-  require<DtypeError>(left && right && is_floating(left.dtype()) && autograd::reconciled(left.dtype(), right.dtype()), op, where,
-                      "operands of one floating-point type: lhs ", left, " x rhs ", right);
+  require<DtypeError>(left && right && is_floating(left.dtype()) && autograd::reconciled(left.dtype(), right.dtype()),
+                      op, where, "operands of one floating-point type: lhs ", left, " x rhs ", right);
   require<DeviceError>(left.device() == right.device(), op, where, "operands on one device: lhs ", left, " x rhs ",
                        right);
 }

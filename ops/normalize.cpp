@@ -54,8 +54,8 @@ struct LayerNorm {
   }
   std::vector<Tensor> inputs() { return {x.get(), gain ? gain.get() : Tensor(), bias ? bias.get() : Tensor()}; }
   Tensor composed(std::span<const Tensor> in) {
-    const Tensor centred = in[0] - cinta::mean(in[0], {-1}, true);
-    Tensor y = centred * rsqrt(cinta::mean(centred * centred, {-1}, true) + eps);
+    const Tensor x = cast(in[0], statistics_type(in[0].dtype())), centred = x - cinta::mean(x, {-1}, true);
+    Tensor y = cast(centred * rsqrt(cinta::mean(centred * centred, {-1}, true) + eps), in[0].dtype());
     if (in[1]) y = y * in[1];
     return in[2] ? y + in[2] : y;
   }
@@ -91,7 +91,8 @@ struct RmsNorm {
   }
   std::vector<Tensor> inputs() { return {x.get(), gain ? gain.get() : Tensor()}; }
   Tensor composed(std::span<const Tensor> in) {
-    const Tensor y = in[0] * rsqrt(cinta::mean(in[0] * in[0], {-1}, true) + eps);
+    const Tensor x = cast(in[0], statistics_type(in[0].dtype())),
+                 y = cast(x * rsqrt(cinta::mean(x * x, {-1}, true) + eps), in[0].dtype());
     return in[1] ? y * in[1] : y;
   }
 };

@@ -1,6 +1,7 @@
 // The state machine is a row (backends/kernels/optimizer.h); here are its memory, its names and its limits.
 #include "cinta/optim/loss_scale.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -9,6 +10,8 @@
 
 namespace cinta::optim {
 namespace {
+
+constexpr const char* state_names[] = {"loss_scale", "loss_scale.counts", "loss_scale.found", "loss_scale.options"};
 
 double number(std::string_view text, std::string_view all, Where where) {
   double value = 0;
@@ -25,10 +28,10 @@ const LossScaleOptions& checked(const LossScaleOptions& options, Where where) {
   const auto scale = static_cast<float>(options.initial);
   require(std::isnormal(scale) && scale > 0, name, where, "the scale is positive and finite in f32, given ",
           options.initial);
-  require(options.growth >= 1 && std::isfinite(options.growth), name, where, "growth is at least 1, given ",
+  const auto growth = static_cast<float>(options.growth), backoff = static_cast<float>(options.backoff);
+  require(growth >= 1 && std::isfinite(growth), name, where, "growth is at least 1 and finite in f32, given ",
           options.growth);
-  require(options.backoff > 0 && options.backoff < 1, name, where, "backoff lies between 0 and 1, given ",
-          options.backoff);
+  require(backoff > 0 && backoff < 1, name, where, "backoff lies between 0 and 1 in f32, given ", options.backoff);
   require(options.interval >= 1, name, where, "the interval is at least one step, given ", options.interval);
   require(options.hysteresis >= 1, name, where, "hysteresis is at least one overflow, given ", options.hysteresis);
   require(options.most_skips >= 1, name, where, "most_skips is at least 1, given ", options.most_skips);
@@ -65,6 +68,8 @@ LossScaleOptions parse_loss_scale(std::string_view text, Where where) {
   }
   return checked(out, where);
 }
+
+bool LossScaler::owns(std::string_view name) { return std::ranges::find(state_names, name) != std::end(state_names); }
 
 LossScaler::LossScaler(const Optimizer& optimizer, const LossScaleOptions& options, Where where)
     : optimizer_(optimizer), options_(checked(options, where)) {
@@ -109,17 +114,33 @@ LossScaler::Report LossScaler::report(Where where) {
 }
 
 std::vector<NamedTensor> LossScaler::state() const {
-  return {{"loss_scale", scale_}, {"loss_scale.counts", counts_}, {"loss_scale.found", found_}};
+  return {{state_names[0], scale_},
+          {state_names[1], counts_},
+          {state_names[2], found_},
+          {state_names[3],
+           from_values(std::vector<float>{static_cast<float>(options_.initial), options_.dynamic ? 1.0f : 0}, {2})}};
 }
 
 void LossScaler::load_state(const std::vector<NamedTensor>& state, Where where) {
-  for (const auto& [name, live] : this->state())
-    for (const auto& [given, saved] : state) {
+  const std::vector<NamedTensor> live = this->state();
+  std::vector<Tensor> saved;
+  for (const auto& [name, own] : live)
+    for (const auto& [given, tensor] : state) {
       if (given != name) continue;
-      require<ShapeError>(saved.shape() == live.shape() && saved.dtype() == live.dtype(), "loss_scale", where, "state ",
-                          name, " is like ", live, ", given ", saved);
-      copy_bytes(live, saved, where);
+      require<ShapeError>(tensor.shape() == own.shape() && tensor.dtype() == own.dtype(), "loss_scale", where, "state ",
+                          name, " is like ", own, ", given ", tensor);
+      saved.push_back(tensor);
     }
+  if (saved.size() != live.size()) return;
+  const double scale = item(saved[0]);
+  require(std::isnormal(static_cast<float>(scale)) && scale > 0, "loss_scale", where,
+          "a saved scale is positive and finite, given ", scale);
+  const bool same = to_vector<float>(saved[3]) == to_vector<float>(live[3].second);
+  const std::vector<int64_t> fresh = to_vector<int64_t>(counts_), counts = to_vector<int64_t>(saved[1]);
+  if (same) copy_bytes(scale_, saved[0], where);
+  const std::vector<int64_t> merged{same ? counts[0] : fresh[0], same ? counts[1] : fresh[1], counts[2], counts[3]};
+  copy_bytes(counts_, from_values(merged, {4}), where);
+  copy_bytes(found_, saved[2], where);
 }
 
 }  // namespace cinta::optim

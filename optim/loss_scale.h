@@ -14,7 +14,7 @@ struct LossScaleOptions {
   double growth = 2, backoff = 0.5;  ///< what it is multiplied by
   int64_t interval = 2000;           ///< steps without overflow before it grows
   int64_t hysteresis = 1;            ///< overflows before it shrinks, counted anew when it has grown
-  int64_t most_skips = 100;          ///< in a row; as many stop the run
+  int64_t most_skips = 100;          ///< in a row; as many, seen by report(), stop the run
 };
 
 /// "128": static; "dynamic" or "dynamic:initial=65536,interval=2000,...", with the members of LossScaleOptions. Throws
@@ -31,7 +31,7 @@ class LossScaler {
   Tensor scaled(const Tensor& seed) const;
   /// f32[1] on the device, for StepOptions::loss_scale.
   const Tensor& scale() const { return scale_; }
-  /// Call it after the optimizer's step.
+  /// Call it after an optimizer's step that was given scale().
   void update();
 
   struct Report {
@@ -42,9 +42,11 @@ class LossScaler {
   /// Waits for the device. Throws ValueError when the last most_skips steps were all skipped.
   Report report(Where where = Where::current());
 
-  /// What a resumed run needs, under names that begin with "loss_scale".
+  /// What a resumed run needs, under names that this class owns.
   std::vector<NamedTensor> state() const;
-  /// Takes its part of `state`, which may hold other tensors; what is not there stays as it is.
+  static bool owns(std::string_view name);
+  /// Takes its part of `state`, which may hold other tensors. A scale that began from other options is not taken over:
+  /// only what was counted is. Throws ValueError for a scale that cannot be.
   void load_state(const std::vector<NamedTensor>& state, Where where = Where::current());
 
  private:

@@ -143,9 +143,10 @@ void Unit::mark_written(const char* writer) {
       // One that was out of date stays so: a step that is skipped writes neither.
       const bool current = shadow.storage && shadow.storage == range.shadow && shadow.version == storage.version();
       storage.mark_written(writer);
-      if (!current) continue;
-      shadow.storage->mark_written(writer);
-      shadow.version = storage.version();
+      if (!range.shadow) continue;
+      range.shadow->mark_written(writer);
+      const uint32_t other_version = storage.version() - 1;
+      shadow = {range.shadow, group.shadow.dtype(), current ? storage.version() : other_version};
     }
   }
 }

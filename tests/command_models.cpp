@@ -94,6 +94,8 @@ TEST_CASE("a step is planned as it then is", "[command_models]") {
   const std::string next = std::to_string(found + 1);
   CHECK(cost({"tiny", "--sequence_length", "32", "--vocab_size", "1000", "--batch_size", next}, "meta")["peak_bytes"] >
         64 << 20);
+  const int64_t many = cost({"784,10", "--memory", "64MiB"}, "meta")["batch_size"];  // thousands of tiny samples
+  CHECK(many > 10000);
   check_refused({"plan", "tiny", "--memory", "1MB"}, {"not even a batch of 1 fits 1MB"});
   check_refused({"plan", "huge"}, {"tiny, mini, small, base, large"});
   check_refused({"plan", "30,,5"}, {"30 and 0"});

@@ -20,6 +20,10 @@ TEST_CASE("the command trains in the precision that it is given", "[command]") {
   INFO(resumed.error);
   CHECK(resumed.code == 0);
   CHECK(resumed.error.find("the checkpoint is of a run in f16, which goes on in bf16") != std::string::npos);
+  const Finished scaled = train("fp16", "34", {"--resume"});  // with the scale that fp16 begins with
+  CHECK(scaled.code == 0);
+  CHECK(read_bytes(scratch / "run/metrics.jsonl").rfind("\"loss_scale\":65536") != std::string::npos);
+  CHECK(train("bf16", "36", {"--resume"}).code == 0);
   const Finished again = train("bf16", "40", {"--resume"});
   CHECK(again.code == 0);
   CHECK(again.error.find("the checkpoint is of a run in") == std::string::npos);

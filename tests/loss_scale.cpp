@@ -92,6 +92,8 @@ TEST_CASE("a loss scale is a number or dynamic with its numbers", "[loss_scale]"
            {"dynamic:hysteresis=0", "hysteresis is at least one overflow"},
            {"dynamic:backoff=1", "backoff lies between 0 and 1"},
            {"dynamic:growth=0.5", "growth is at least 1"},
+           {"dynamic:growth=1e39", "growth is at least 1 and finite in f32"},
+           {"dynamic:backoff=1e-60", "backoff lies between 0 and 1 in f32"},
            {"dynamic:initial", "a number, dynamic"},
            {"dynamic:", "given 'dynamic:'"}})
     CHECK_THAT(error_of<ValueError>([&, text = text] { parse_loss_scale(text); }), Catch::Contains(message));
@@ -129,12 +131,19 @@ TEST_CASE("the scale shrinks on overflow, with patience, and grows after good st
   One largest({.initial = 0x1p127, .dynamic = true, .interval = 1});
   CHECK(largest.step(0x1p-100f) == 0x1p127);
 
-  One resumed({.initial = 1, .dynamic = true, .interval = 3, .hysteresis = 2});
+  One resumed({.initial = 8, .dynamic = true, .interval = 3, .hysteresis = 2});
   resumed.scaler.load_state(one.scaler.state());
   CHECK(resumed.step(1) == one.step(1));
   CHECK(resumed.step(INFINITY) == one.step(INFINITY));
   CHECK(resumed.step(INFINITY) == one.step(INFINITY));
   CHECK(resumed.scaler.report().skipped == one.scaler.report().skipped);
+  One asked_for({.initial = 128});  // another scale than the saved one
+  asked_for.scaler.load_state(one.scaler.state());
+  CHECK(item(asked_for.scaler.scale()) == 128);
+  std::vector<NamedTensor> wrong = one.scaler.state();
+  wrong[0].second = full({1}, 0);
+  CHECK_THAT(error_of<ValueError>([&] { resumed.scaler.load_state(wrong); }),
+             Catch::Contains("a saved scale is positive and finite, given 0"));
 }
 
 TEST_CASE("an overflow in any parameter at any step skips that step and moves nothing else", "[loss_scale]") {

@@ -127,9 +127,14 @@ int64_t largest_batch(Options options) {
     return static_cast<uint64_t>(cost(options).memory.peak_total) <= bytes;
   };
   require(fits(plan, 1), "plan", Where(), "not even a batch of 1 fits ", options.memory);
-  int64_t found = train::find_batch_size([&](int64_t size) { return fits(step_of, size); }, most);
-  while (!fits(plan, found)) --found;  // the workspace is small beside the rest
-  return found;
+  // Without the workspace first, which is quick.
+  int64_t low = 1, high = train::find_batch_size([&](int64_t size) { return fits(step_of, size); }, most);
+  if (fits(plan, high)) return high;
+  while (high - low > 1) {
+    const int64_t middle = low + (high - low) / 2;
+    (fits(plan, middle) ? low : high) = middle;
+  }
+  return low;
 }
 
 Json json_of(const Options& options, const train::StepCost& cost) {

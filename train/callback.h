@@ -31,7 +31,8 @@ class TrainerCallback {
   virtual void on_train_begin(const Moment&) {}
   virtual void on_epoch_begin(const Moment&) {}
   virtual void on_step_begin(const Moment&) {}
-  /// After each micro-batch's backward, and before the optimizer's step, with all gradients in place.
+  /// After each micro-batch's backward, and before the optimizer's step, with all gradients in place: those of the loss
+  /// times the loss scale, where there is one.
   virtual void on_substep_end(const Moment&) {}
   virtual void on_pre_optimizer_step(const Moment&) {}
   /// `state.step` counts the step that has ended.

@@ -1,7 +1,6 @@
 // Names of precisions, and the note in a checkpoint.
 #include "cinta/train/precision.h"
 
-#include <cmath>
 #include <cstdio>
 
 #include "cinta/train/loop.h"
@@ -19,7 +18,8 @@ void PrecisionNote::on_train_begin(const Moment& now) {
   constexpr std::string_view key = "precision";
   const Dtype type = now.options.autocast ? now.options.autocast->low : Dtype::f32;
   const double saved = now.state.number(key);
-  const Dtype before = std::isnan(saved) ? Dtype::f32 : static_cast<Dtype>(saved);
+  const bool known = saved == double(Dtype::f32) || saved == double(Dtype::f16) || saved == double(Dtype::bf16);
+  const Dtype before = known ? static_cast<Dtype>(saved) : Dtype::f32;
   if (type == before) return;
   if (now.state.step > 0 && !now.options.quiet)
     std::fprintf(stderr,

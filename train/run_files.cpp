@@ -53,7 +53,7 @@ RunState read_run_state(const std::string& directory, optim::Optimizer& optimize
     tensors.emplace_back(entry.name, tensor);
   }
   scaler.load_state(tensors, where);
-  std::erase_if(tensors, [](const auto& one) { return one.first.starts_with("loss_scale"); });
+  std::erase_if(tensors, [](const auto& one) { return optim::LossScaler::owns(one.first); });
   optimizer.load_state(tensors, where);
 
   const std::string path = directory + "/" + state_file;
