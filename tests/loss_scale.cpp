@@ -213,6 +213,12 @@ TEST_CASE("the log names what was skipped, and a run that only skips is stopped"
   INFO(text.substr(said, 60));
   CHECK(text.substr(said + 14, name.find(".attention")) == name.substr(0, name.find(".attention")));
 
+  options = small_run(scratch / "hunt");
+  options.loss_scale.dynamic = options.detect_anomaly = true;
+  auto hunted = small_masked();
+  CHECK_THAT(error_of<ValueError>([&] { train::run(hunted, options, header); }),
+             Catch::Contains("detect_anomaly asks for a static loss scale"));
+  CHECK_FALSE(std::filesystem::exists(scratch / "hunt"));
   options = small_run(scratch / "lost");
   options.loss_scale = {.initial = 256, .dynamic = true, .most_skips = 4};
   options.save_steps = 3;

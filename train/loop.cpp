@@ -38,6 +38,8 @@ class Run {
     require(options_.eval_steps >= 0 && options_.save_steps >= 0 && options_.max_grad_norm >= 0 &&
                 options_.overfit_batches >= 0,
             "train", where, "eval_steps, save_steps, max_grad_norm and overfit_batches are not negative");
+    require(!options_.detect_anomaly || !options_.loss_scale.dynamic, "train", where,
+            "detect_anomaly asks for a static loss scale: a dynamic one overflows to find its limit");
     if (!options_.output_dir.empty()) open_directory(header);
     if (options_.autocast) optimizer_.keep_shadows(options_.autocast->low, where);
     source_ = &task.batches();
