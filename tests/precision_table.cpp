@@ -18,17 +18,6 @@ using Names = std::vector<std::string>;
 const train::MetricFields header{{"model", std::string("small")}};
 constexpr int64_t steps = 12, stop_at = 5;
 
-/// A task that raises a flag in the middle of step `stop_at`.
-struct StoppingTask : ForwardingTask {
-  StoppingTask(train::Task& task, int64_t forwards) : ForwardingTask(task), left(forwards) {}
-  train::Forward forward(const data::Batch& batch) override {
-    if (--left == 0) stop = SIGTERM;
-    return task.forward(batch);
-  }
-  int64_t left;
-  volatile std::sig_atomic_t stop = 0;
-};
-
 struct Mode {
   std::string precision, checkpointing = "none";
   int64_t micro_batches = 1;

@@ -1,5 +1,6 @@
 // Two small trainings for tests: a perceptron on generated digits, a BERT with dropout on made-up sequences.
 #pragma once
+#include <csignal>
 #include <filesystem>
 #include <map>
 
@@ -65,6 +66,17 @@ struct ForwardingTask : train::Task {
   const char* progress_unit() const override { return task.progress_unit(); }
   const char* accuracy_name() const override { return task.accuracy_name(); }
   train::Task& task;
+};
+
+/// Raises its flag, for RunOptions::stop, when forward has been asked for `forwards` times.
+struct StoppingTask : ForwardingTask {
+  StoppingTask(train::Task& task, int64_t forwards) : ForwardingTask(task), left(forwards) {}
+  train::Forward forward(const data::Batch& batch) override {
+    if (--left == 0) stop = SIGTERM;
+    return task.forward(batch);
+  }
+  int64_t left;
+  volatile std::sig_atomic_t stop = 0;
 };
 
 /// A step is three micro-batches; step 13 and step 30 are inside an epoch and inside a logging interval.

@@ -20,18 +20,6 @@ namespace {
 using Names = std::vector<std::string>;
 const train::MetricFields header{{"model", std::string("small")}};
 
-volatile std::sig_atomic_t stop = 0;
-
-/// Another task; the stop flag is raised when the micro-batch `at` is asked for.
-struct StoppingTask : ForwardingTask {
-  StoppingTask(train::Task& task, int64_t forwards) : ForwardingTask(task), left(forwards) {}
-  train::Forward forward(const data::Batch& batch) override {
-    if (--left == 0) stop = SIGTERM;
-    return task.forward(batch);
-  }
-  int64_t left;
-};
-
 /// 30 steps at once against 13, a stop, and 17 more from the files.
 template <class Make>
 void check_resume(Make make) {
@@ -44,18 +32,17 @@ void check_resume(Make make) {
   CHECK(!finished.evaluation.empty());
 
   RunOptions options = small_run(scratch / "parts");
-  options.stop = &stop;
-  stop = 0;
   {
     auto part = make();
     StoppingTask stopping(part, 3 * 13 - 1);  // in the middle of step 13, which is finished first
+    options.stop = &stopping.stop;
     const RunResult result = train::run(stopping, options, header);
     CHECK(result.steps == 13);
     CHECK(result.stopped_by == SIGTERM);
     CHECK(result.evaluation.empty());
     CHECK(result.checkpoint == scratch / "parts/checkpoint-13");
   }
-  stop = 0;
+  options.stop = nullptr;
   options.resume = true;
   auto rest = make();
   const RunResult result = train::run(rest, options, header);
