@@ -5,18 +5,21 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "bert_helpers.h"
+#include "autocast_helpers.h"
 #include "cinta/autograd/checkpoint.h"
+#include "cinta/autograd/tape.h"
 #include "cinta/backends/kernels/matmul.h"
 #include "cinta/core/context.h"
 #include "cinta/core/random.h"
 #include "cinta/ops/activation.h"
+#include "cinta/ops/attention.h"
 #include "cinta/ops/elementwise.h"
 #include "cinta/ops/embedding.h"
 #include "cinta/ops/loss.h"
 #include "cinta/ops/matmul.h"
 #include "cinta/ops/normalize.h"
 #include "cinta/ops/reduce.h"
+#include "cinta/ops/shape.h"
 #include "cinta/ops/softmax.h"
 #include "cinta/optim/adamw.h"
 #include "cinta/optim/sgd.h"
@@ -39,21 +42,6 @@ Tensor leaf(const Shape& shape, uint32_t stream, Device device = cpu) {
   return require_gradient(out);
 }
 
-/// The bits of a tensor's elements, as numbers that compare.
-std::vector<float> values(const Tensor& x) { return to_vector<float>(x); }
-
-/// Counts casts from one floating-point type to another.
-struct Casts : Observer {
-  int count = 0;
-  void before(const char* name, std::span<const Tensor* const> inputs) override {
-    count += std::string_view(name) == "cast" && is_floating(inputs[0]->dtype());
-  }
-  void forward(const char*, Where, std::span<const Tensor>) override {}
-  void backward(const Node&, std::span<const Tensor>) override {}
-};
-
-const Autocast bf16_scope{}, f16_scope{.low = Dtype::f16};
-
 }  // namespace
 
 TEST_CASE("each op is presented with the types of its policy", "[autocast]") {
@@ -75,7 +63,13 @@ TEST_CASE("each op is presented with the types of its policy", "[autocast]") {
     CHECK(concat({low, wide}, 0).dtype() == Dtype::f32);
     CHECK(where(less(x, wide), low, wide).dtype() == Dtype::f32);
     CHECK(softmax(low).dtype() == Dtype::f32);
-    CHECK(exp(low).dtype() == Dtype::f32);
+    for (const Tensor& y :
+         {exp(low), log(low), sqrt(low), rsqrt(low), pow(low, 2), erf(low), softplus(low), log_softmax(low), low / low})
+      CHECK(y.dtype() == Dtype::f32);
+    CHECK(rms_norm(x, gain).dtype() == Dtype::bf16);
+    CHECK(gather_rows(w, whole).dtype() == Dtype::bf16);
+    CHECK(embedding_sum(w, w, w, reshape(whole, {1, 4})).dtype() == Dtype::bf16);
+    CHECK(self_attention(spread({1, 4, 6}, 6), 1).dtype() == Dtype::bf16);
     CHECK(sum(low).dtype() == Dtype::f32);
     CHECK(cross_entropy(low, whole).dtype() == Dtype::f32);
     CHECK(mse(low, wide).dtype() == Dtype::f32);

@@ -3,8 +3,8 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "autocast_helpers.h"
 #include "bert_helpers.h"
-#include "cinta/autograd/autocast.h"
 #include "cinta/autograd/checkpoint.h"
 #include "cinta/core/context.h"
 #include "cinta/ops/loss.h"
@@ -15,20 +15,6 @@ using namespace cinta::autograd;
 using namespace cinta::testing;
 
 namespace {
-
-std::vector<float> values(const Tensor& x) { return to_vector<float>(x); }
-
-/// Counts casts from one floating-point type to another.
-struct Casts : Observer {
-  int count = 0;
-  void before(const char* name, std::span<const Tensor* const> inputs) override {
-    count += std::string_view(name) == "cast" && is_floating(inputs[0]->dtype());
-  }
-  void forward(const char*, Where, std::span<const Tensor>) override {}
-  void backward(const Node&, std::span<const Tensor>) override {}
-};
-
-const Autocast bf16_scope{}, f16_scope{.low = Dtype::f16};
 
 struct Step {
   double loss;
