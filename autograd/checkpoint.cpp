@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <optional>
 #include <set>
 #include <unordered_set>
 
@@ -167,8 +166,7 @@ void Segment::run_again() {
   Replayer replayer(*this);
   Scoped recording(&Mode::recording, true);
   Scoped autocast(&Mode::autocast, autocast_);
-  std::optional<NameScope> place;
-  if (NameScope::path() != path_) place.emplace(path_);
+  const PathScope place(path_);
   Scoped keeper(&Mode::keeper, static_cast<Keeper*>(&replayer));
   function_(inputs);
   std::vector<Tensor>& saved = replayer.saved();

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <utility>
 
 namespace cinta {
 namespace {
@@ -37,5 +38,8 @@ NameScope::NameScope(std::string_view name) : length_before_(scope_path.size()) 
 }
 NameScope::~NameScope() { scope_path.resize(length_before_); }
 const std::string& NameScope::path() { return scope_path; }
+
+PathScope::PathScope(std::string path) : before_(std::exchange(scope_path, std::move(path))) {}
+PathScope::~PathScope() { scope_path = std::move(before_); }
 
 }  // namespace cinta

@@ -89,4 +89,17 @@ class NameScope {
   size_t length_before_;
 };
 
+/// While alive, NameScope::path() is `path`, whatever scopes there are around: for work that goes on elsewhere than it
+/// began.
+class PathScope {
+ public:
+  explicit PathScope(std::string path);
+  ~PathScope();
+  PathScope(const PathScope&) = delete;
+  PathScope& operator=(const PathScope&) = delete;
+
+ private:
+  std::string before_;
+};
+
 }  // namespace cinta
