@@ -11,19 +11,14 @@
 namespace cinta::autograd {
 namespace {
 
-using enum CastPolicy;
-
-/// All ops whose policy is not to promote. Kernels compute in f32 whatever they read, so what counts here is which type
-/// is stored, and read by the next op.
-constexpr std::pair<std::string_view, CastPolicy> policies[] = {
-    {"linear", low},        {"matmul", low},         {"attention", low}, {"self_attention", low}, {"layer_norm", low},
-    {"rms_norm", low},      {"residual_norm", low},  {"embedding", low}, {"embedding_sum", low},  {"gather_rows", low},
-    {"exp", wide},          {"log", wide},           {"sqrt", wide},     {"rsqrt", wide},         {"pow", wide},
-    {"erf", wide},          {"softplus", wide},      {"divide", wide},   {"sum", wide},           {"softmax", wide},
-    {"log_softmax", wide},  {"cast", none},          {"to", none},       {"contiguous", none},    {"alias", none},
-    {"own_gradient", none}, {"add_gradients", none}, {"reshape", none},  {"permute", none},       {"slice", none},
-    {"expand", none},
-};
+// The table: every op whose policy is not to promote. Kernels compute in f32 whatever they read, so what counts here is
+// which type is stored, and read by the next op.
+constexpr std::string_view low_ops[] = {"linear",   "matmul",        "attention", "self_attention", "layer_norm",
+                                        "rms_norm", "residual_norm", "embedding", "embedding_sum",  "gather_rows"};
+constexpr std::string_view wide_ops[] = {"exp",      "log",    "sqrt", "rsqrt",   "pow",        "erf",
+                                         "softplus", "divide", "sum",  "softmax", "log_softmax"};
+constexpr std::string_view none_ops[] = {"cast",          "to",      "contiguous", "alias", "own_gradient",
+                                         "add_gradients", "reshape", "permute",    "slice", "expand"};
 
 bool castable(Dtype dtype) { return dtype == Dtype::f32 || dtype == Dtype::bf16 || dtype == Dtype::f16; }
 
@@ -64,8 +59,10 @@ AutocastScope::AutocastScope(std::optional<Autocast> options, Where where)
     : Scoped(&Mode::autocast, checked(std::move(options), where)) {}
 
 CastPolicy cast_policy(std::string_view op) {
-  const auto found = std::ranges::find(policies, op, [](const auto& one) { return one.first; });
-  return found == std::end(policies) ? promote : found->second;
+  const auto has = [op](const auto& ops) { return std::ranges::find(ops, op) != std::end(ops); };
+  if (has(low_ops)) return CastPolicy::low;
+  if (has(wide_ops)) return CastPolicy::wide;
+  return has(none_ops) ? CastPolicy::none : CastPolicy::promote;
 }
 
 bool reconciled(Dtype one, Dtype other) {
@@ -75,26 +72,22 @@ bool reconciled(Dtype one, Dtype other) {
 std::optional<Dtype> presented_type(const char* op, std::span<const Tensor* const> inputs) {
   const Autocast& now = *mode().autocast;
   CastPolicy policy = cast_policy(op);
-  if (policy == none) return {};
-  const auto present = [&](Dtype dtype) {
-    const bool tracked = std::ranges::any_of(inputs, [](const Tensor* input) { return input->slot != nullptr; });
-    if (mode().keeper && mode().recording && tracked) mode().keeper->note(op, inputs);
-    return dtype;
-  };
+  if (policy == CastPolicy::none) return {};
   for (const std::string& module : now.wide_modules)
-    if (below(NameScope::path(), module)) policy = wide;
-  if (policy != promote) return present(policy == low ? now.low : Dtype::f32);
+    if (below(NameScope::path(), module)) policy = CastPolicy::wide;
+  if (policy != CastPolicy::promote) return policy == CastPolicy::low ? now.low : Dtype::f32;
   std::optional<Dtype> common;
   for (const Tensor* input : inputs) {
     if (!*input || !castable(input->dtype())) continue;
-    if (common && *common != input->dtype()) return present(Dtype::f32);
+    if (common && *common != input->dtype()) return Dtype::f32;
     common = input->dtype();
   }
   return {};
 }
 
-Tensor presented(const Tensor& x, Dtype dtype) {
+Tensor presented(const char* op, const Tensor& x, Dtype dtype) {
   if (!x || x.dtype() == dtype || !castable(x.dtype())) return x;
+  if (mode().keeper && mode().recording) mode().keeper->note(op, x);
   const bool fills = x.contiguous() && x.offset() == 0 && x.bytes() == x.storage()->bytes();
   // A frozen weight has a shadow where an optimizer made one.
   const bool lasting = x.slot ? x.slot->leaf : x.storage()->shadow.storage != nullptr;

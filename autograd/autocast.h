@@ -38,14 +38,13 @@ class AutocastScope : Scoped<std::shared_ptr<const Autocast>> {
 /// True iff the door could present one of these types as the other, so that an op need not refuse the pair.
 bool reconciled(Dtype one, Dtype other);
 
-/// The type in which the inputs of `op` are to be presented; none where they stay as they are. Autocast is on. A keeper
-/// hears of the inputs as they are.
+/// The type in which the inputs of `op` are to be presented; none where they stay as they are. Autocast is on.
 std::optional<Dtype> presented_type(const char* op, std::span<const Tensor* const> inputs);
 
-/// `x` in `dtype`, if it is of a type that autocast changes. A leaf that fills its storage is presented by the shadow of
+/// `x` in `dtype`, if it is of a type that autocast changes, for `op`; a keeper hears of one that is. A leaf that fills its storage is presented by the shadow of
 /// that storage, with the leaf's own seat: its gradient arrives in the leaf's type. Anything else is cast by an op. A
 /// shadow follows what ops and optimizers write, not what is written through Tensor::data(). Threads that share weights
 /// share their shadows, which the first use after a write makes without a lock.
-Tensor presented(const Tensor& x, Dtype dtype);
+Tensor presented(const char* op, const Tensor& x, Dtype dtype);
 
 }  // namespace cinta::autograd

@@ -91,13 +91,11 @@ class Recorder : public Keeper {
     return {segment_, segment_->add_hole(tensor)};
   }
   bool recall(const char* name, std::span<const Tensor* const> inputs, std::vector<Tensor>&) override {
-    note(name, inputs);
+    for (const Tensor* input : inputs)
+      if (*input) note(name, *input);
     return false;
   }
-  void note(const char* name, std::span<const Tensor* const> inputs) override {
-    for (const Tensor* input : inputs)
-      if (*input) segment_->note_read(name, *input);
-  }
+  void note(const char* name, const Tensor& input) override { segment_->note_read(name, input); }
   bool retain(const char* name, std::span<const Tensor> outputs) override {
     for (const Tensor& output : outputs) segment_->note_computed(output);
     ran_.insert(name);

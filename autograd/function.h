@@ -134,7 +134,7 @@ auto apply_listed(Op op, Where where, const Pointers& inputs, const Ins&... in) 
 /// The same on what autocast presents instead of the inputs.
 template <class Op, class... Tensors>
 auto apply_presented(Op op, Where where, Dtype dtype, const Tensors&... in) {
-  const std::array<Tensor, sizeof...(in)> all{presented(in, dtype)...};
+  const std::array<Tensor, sizeof...(in)> all{presented(op_name(op), in, dtype)...};
   return std::apply(
       [&](const auto&... each) {
         return apply_listed(std::move(op), where, std::array<const Tensor*, sizeof...(in)>{&each...}, each...);
@@ -160,7 +160,7 @@ auto apply(Op op, Where where, const std::vector<Tensor>& in) {
     if (const auto dtype = presented_type(op_name(op), inputs)) {
       std::vector<Tensor> all;
       all.reserve(in.size());
-      for (size_t i = 0; i < in.size(); ++i) inputs[i] = &all.emplace_back(presented(in[i], *dtype));
+      for (size_t i = 0; i < in.size(); ++i) inputs[i] = &all.emplace_back(presented(op_name(op), in[i], *dtype));
       return apply_listed(std::move(op), where, inputs, all);
     }
   return apply_listed(std::move(op), where, inputs, in);

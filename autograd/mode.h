@@ -26,8 +26,8 @@ struct Keeper {
   virtual const void* segment() const { return nullptr; }
   /// True iff a segment is being re-run: ops save, but nothing is recorded.
   virtual bool replaying() const { return false; }
-  /// Called with the inputs that autocast is about to present in another type to an op, some of them tracked.
-  virtual void note(const char*, std::span<const Tensor* const> /*inputs*/) {}
+  /// Called with a tensor that autocast presents to an op in another type: what the op itself is shown is a copy.
+  virtual void note(const char* /*op*/, const Tensor&) {}
   /// Called for an op about to run, some of its inputs tracked; true when `outputs` were filled from an earlier run
   /// instead.
   virtual bool recall(const char*, std::span<const Tensor* const> /*inputs*/, std::vector<Tensor>&) { return false; }
