@@ -1,6 +1,7 @@
 // Contexts and the scopes that choose them.
 #include "cinta/core/context.h"
 
+#include <atomic>
 #include <mutex>
 
 #include "cinta/core/allocator.h"
@@ -23,11 +24,12 @@ struct Context::PerDevice {
 
 Context::~Context() {
   for (auto& kind : entries_)
-    for (auto& entry : kind) delete entry.load();
+    for (PerDevice* entry : kind) delete entry;
 }
 
 Context::PerDevice& Context::entry(Device device) {
-  PerDevice* known = entries_[device.backend][device.index % max_indices].load(std::memory_order_acquire);
+  std::atomic_ref place(entries_[device.backend][device.index % max_indices]);
+  PerDevice* known = place.load(std::memory_order_acquire);
   return known && device.index < max_indices ? *known : make_entry(device);
 }
 
@@ -37,7 +39,7 @@ Context::PerDevice& Context::make_entry(Device device) {
   runtime_of(device);  // names the device when it is not built
   static std::mutex making;
   std::lock_guard lock(making);
-  auto& entry = entries_[device.backend][device.index];
+  std::atomic_ref entry(entries_[device.backend][device.index]);
   if (!entry.load()) entry = new PerDevice{device, std::make_shared<Pool>(device), Stream{device}};
   return *entry.load();
 }

@@ -2,7 +2,6 @@
 // and what new memory is for. Ranks may be threads of one process; each thread works in one context.
 #pragma once
 #include <array>
-#include <atomic>
 #include <memory>
 
 #include "cinta/core/error.h"
@@ -40,8 +39,8 @@ class Context {
   struct PerDevice;
   PerDevice& entry(Device device);
   PerDevice& make_entry(Device device);
-  static constexpr int max_indices = 16;  ///< devices of one kind
-  std::array<std::array<std::atomic<PerDevice*>, max_indices>, max_backends> entries_{};
+  static constexpr int max_indices = 16;                                     ///< devices of one kind
+  std::array<std::array<PerDevice*, max_indices>, max_backends> entries_{};  // threads may meet at an empty one
 };
 
 /// The context of this thread: the process's own unless a ContextScope is alive.
