@@ -45,16 +45,20 @@ if(fuzz_sources)
   target_link_libraries(cinta_fuzz PRIVATE cinta_flags)
 endif()
 
+set(seconds 600)
+if(CINTA_SANITIZE)
+  set(seconds 3600)
+endif()
 foreach(source IN LISTS test_sources)
   cmake_path(GET source STEM name)
   add_test(NAME ${name} COMMAND cinta_tests --filenames-as-tags "[#${name}]" WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  set_tests_properties(${name} PROPERTIES FAIL_REGULAR_EXPRESSION "No test cases matched" TIMEOUT 600)
+  set_tests_properties(${name} PROPERTIES FAIL_REGULAR_EXPRESSION "No test cases matched" TIMEOUT ${seconds})
 endforeach()
 
 # The contracts of the kernels once more, with what an older processor gets.
 foreach(isa IN ITEMS baseline avx2 avx512)
   add_test(NAME kernel_contract_on_${isa} COMMAND cinta_tests "[kernel_contract]" WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  set_tests_properties(kernel_contract_on_${isa} PROPERTIES ENVIRONMENT CINTA_ISA=${isa} TIMEOUT 600)
+  set_tests_properties(kernel_contract_on_${isa} PROPERTIES ENVIRONMENT CINTA_ISA=${isa} TIMEOUT ${seconds})
 endforeach()
 
 # A program built against the installed package would need the sanitizers as well, so only plain builds run this.

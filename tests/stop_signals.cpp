@@ -60,7 +60,9 @@ TEST_CASE("the handler leaves the stack that it interrupts alone", "[stop_signal
   makecontext(&block_context, interrupted_in_block, 0);
   swapcontext(&test_context, &block_context);
   CHECK(train::stop_signal() == SIGINT);
+#ifndef __SANITIZE_THREAD__  // which calls handlers itself, from a frame of its own on the stack it finds
   CHECK(untouched);
+#endif
 
   struct sigaction again {};
   sigaction(SIGINT, nullptr, &again);
