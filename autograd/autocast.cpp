@@ -6,6 +6,7 @@
 
 #include "cinta/autograd/copy.h"
 #include "cinta/autograd/function.h"
+#include "cinta/autograd/narrow_products.h"
 #include "cinta/core/context.h"
 
 namespace cinta::autograd {
@@ -17,13 +18,17 @@ constexpr std::string_view low_ops[] = {"linear",   "matmul",        "attention"
                                         "rms_norm", "residual_norm", "embedding", "embedding_sum",  "gather_rows"};
 constexpr std::string_view wide_ops[] = {"exp",      "log",    "sqrt", "rsqrt",   "pow",        "erf",
                                          "softplus", "divide", "sum",  "softmax", "log_softmax"};
-constexpr std::string_view none_ops[] = {"cast",          "to",      "contiguous", "alias", "own_gradient",
-                                         "add_gradients", "reshape", "permute",    "slice", "expand"};
+constexpr std::string_view none_ops[] = {"cast",    "to",      "contiguous", "alias",  "own_gradient", "add_gradients",
+                                         "reshape", "permute", "slice",      "expand", "narrow_linear"};
 
 bool castable(Dtype dtype) { return dtype == Dtype::f32 || dtype == Dtype::bf16 || dtype == Dtype::f16; }
 
-bool below(std::string_view path, std::string_view module) {
-  return path.starts_with(module) && (path.size() == module.size() || path[module.size()] == '.');
+/// Whether the present path is one of `modules` or below it.
+bool within(const std::vector<std::string>& modules) {
+  const std::string_view path = NameScope::path();
+  return std::ranges::any_of(modules, [path](const std::string& module) {
+    return path.starts_with(module) && (path.size() == module.size() || path[module.size()] == '.');
+  });
 }
 
 /// `x`, a leaf, in the memory that its storage keeps for this purpose; brought up to date where x was written since.
@@ -48,7 +53,8 @@ Tensor shadow_of(const Tensor& x, Dtype dtype) {
 
 std::shared_ptr<const Autocast> checked(std::optional<Autocast> options, Where where) {
   if (!options) return nullptr;
-  require<DtypeError>(options->low == Dtype::bf16 || options->low == Dtype::f16, "autocast", where,
+  const bool narrow = options->products && options->low == Dtype::f32;
+  require<DtypeError>(options->low == Dtype::bf16 || options->low == Dtype::f16 || narrow, "autocast", where,
                       "the low type is bf16 or f16, given ", options->low);
   return std::make_shared<const Autocast>(*std::move(options));
 }
@@ -65,6 +71,13 @@ CastPolicy cast_policy(std::string_view op) {
   return has(none_ops) ? CastPolicy::none : CastPolicy::promote;
 }
 
+std::shared_ptr<NarrowProducts> narrow_products(std::span<const Tensor* const> inputs) {
+  const Autocast* now = mode().autocast.get();
+  if (!now || !now->products || within(now->wide_modules) || within(now->products->recipe().wide_modules)) return {};
+  const auto fits = [](const Tensor* input) { return !*input || castable(input->dtype()); };
+  return std::ranges::all_of(inputs, fits) ? now->products : nullptr;
+}
+
 bool reconciled(Dtype one, Dtype other) {
   return one == other || (mode().autocast && castable(one) && castable(other));
 }
@@ -73,8 +86,7 @@ std::optional<Dtype> presented_type(const char* op, std::span<const Tensor* cons
   const Autocast& now = *mode().autocast;
   CastPolicy policy = cast_policy(op);
   if (policy == CastPolicy::none) return {};
-  for (const std::string& module : now.wide_modules)
-    if (below(NameScope::path(), module)) policy = CastPolicy::wide;
+  if (within(now.wide_modules)) policy = CastPolicy::wide;
   if (policy != CastPolicy::promote) return policy == CastPolicy::low ? now.low : Dtype::f32;
   std::optional<Dtype> common;
   for (const Tensor* input : inputs) {

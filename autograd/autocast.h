@@ -1,6 +1,7 @@
 // Autocast: the user's tensors stay f32, and the door of the ops presents them to each op in the type that suits it.
 // Micikevicius et al. 2018, "Mixed precision training".
 #pragma once
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,19 +22,25 @@ enum class CastPolicy {
 /// The policy of the op called `op`; autocast.cpp has the table. An op that is not in it promotes.
 CastPolicy cast_policy(std::string_view op);
 
+class NarrowProducts;
+
 /// The types of a scope.
 struct Autocast {
   Dtype low = Dtype::bf16;
-  std::vector<std::string> wide_modules = {};  ///< paths below which every op but those of policy none is wide
+  std::vector<std::string> wide_modules = {};     ///< paths below which every op but those of policy none is wide
+  std::shared_ptr<NarrowProducts> products = {};  ///< what linear layers multiply in, where that is narrower still
 };
 
 /// While alive, ops on this thread run under `options`; without options as if there were no scope around. A segment
 /// that is run again runs as it did first, gradient rules run as their tensors come. Throws DtypeError for a low type
-/// other than bf16 and f16.
+/// other than bf16 and f16, and f32 where there are narrow products.
 class AutocastScope : Scoped<std::shared_ptr<const Autocast>> {
  public:
   explicit AutocastScope(std::optional<Autocast> options, Where where = Where::current());
 };
+
+/// The products that a linear layer of these inputs multiplies by here and now, or null.
+std::shared_ptr<NarrowProducts> narrow_products(std::span<const Tensor* const> inputs);
 
 /// True iff the door could present one of these types as the other, so that an op need not refuse the pair.
 bool reconciled(Dtype one, Dtype other);
@@ -41,10 +48,11 @@ bool reconciled(Dtype one, Dtype other);
 /// The type in which the inputs of `op` are to be presented; none where they stay as they are. Autocast is on.
 std::optional<Dtype> presented_type(const char* op, std::span<const Tensor* const> inputs);
 
-/// `x` in `dtype`, if it is of a type that autocast changes, for `op`; a keeper hears of one that is. A leaf that fills its storage is presented by the shadow of
-/// that storage, with the leaf's own seat: its gradient arrives in the leaf's type. Anything else is cast by an op. A
-/// shadow follows what ops and optimizers write, not what is written through Tensor::data(). Threads that share weights
-/// share their shadows, which the first use after a write makes without a lock.
+/// `x` in `dtype`, if it is of a type that autocast changes, for `op`; a keeper hears of one that is. A leaf that fills
+/// its storage is presented by the shadow of that storage, with the leaf's own seat: its gradient arrives in the leaf's
+/// type. Anything else is cast by an op. A shadow follows what ops and optimizers write, not what is written through
+/// Tensor::data(). Threads that share weights share their shadows, which the first use after a write makes without a
+/// lock.
 Tensor presented(const char* op, const Tensor& x, Dtype dtype);
 
 }  // namespace cinta::autograd

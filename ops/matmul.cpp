@@ -5,6 +5,7 @@
 #include "cinta/backends/kernels/reduce.h"
 #include "cinta/ops/activation.h"
 #include "cinta/ops/elementwise.h"
+#include "cinta/ops/narrow_linear.h"
 #include "cinta/ops/reduce.h"
 #include "cinta/ops/rows.h"
 
@@ -181,6 +182,11 @@ Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation a
     check_pair("linear", x, bias, where);
     require<ShapeError>(bias.rank() == 1 && bias.size(0) == w.size(0), "linear", where, "bias[N] for w[N,K]: w ", w,
                         ", bias ", bias);
+  }
+  const std::array<const Tensor*, 3> inputs{&x, &w, &bias};
+  if (auto products = autograd::narrow_products(inputs)) [[unlikely]] {
+    const Dtype dtype = mode().autocast->low;
+    return activate(narrow_linear(std::move(products), x, w, bias, dtype, where), activation);
   }
   return apply(Linear{activation, {}, {}, {}, {}, {}}, where, x, w, bias);
 }

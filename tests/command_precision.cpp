@@ -19,7 +19,7 @@ TEST_CASE("the command trains in the precision that it is given", "[command]") {
   const Finished resumed = train("bf16", "30", {"--resume"});
   INFO(resumed.error);
   CHECK(resumed.code == 0);
-  CHECK(resumed.error.find("the checkpoint is of a run in f16, which goes on in bf16") != std::string::npos);
+  CHECK(resumed.error.find("the checkpoint is of a run in fp16, which goes on in bf16") != std::string::npos);
   const Finished scaled = train("fp16", "34", {"--resume"});  // with the scale that fp16 begins with
   CHECK(scaled.code == 0);
   CHECK(read_bytes(scratch / "run/metrics.jsonl").rfind("\"loss_scale\":65536") != std::string::npos);
@@ -28,18 +28,30 @@ TEST_CASE("the command trains in the precision that it is given", "[command]") {
   CHECK(again.code == 0);
   CHECK(again.error.find("the checkpoint is of a run in") == std::string::npos);
   check_refused(short_training(scratch / "other", {"--precision", "half"}), {"--precision", "fp32", "bf16", "fp16"});
+  check_refused(short_training(scratch / "other", {"--precision", "fp8/delayed,history=0"}),
+                {"--precision", "a history of at least one step"});
+  check_refused(short_training(scratch / "other", {"--precision", "fp8/current,sizes=refuse"}),
+                {"[linear] sizes are multiples of 16", "in mlp.layers.", "sizes=pad"});
+  CHECK(train("fp8/delayed,history=4,wide=mlp.layers.0", "50", {"--resume"}).code == 0);
+  const std::string metrics = read_bytes(scratch / "run/metrics.jsonl");
+  CHECK(metrics.rfind("\"fp8_saturated\":") < metrics.rfind("\"fp8_vanished\":"));
+  CHECK(metrics.find("\"fp8_worst\":\"mlp.layers.1 ") != std::string::npos);
+  CHECK(metrics.find("mlp.layers.0") == std::string::npos);
+  CHECK(train("fp8/delayed,history=9", "60", {"--resume"}).code == 0);  // longer than the file's
 }
 
 TEST_CASE("a benchmark trains in each precision with the same seeds, and goes on where it was stopped", "[command]") {
   const Scratch scratch;
-  const Arguments bench{"bench",   "precision", "--modes",      "fp32,bf16,fp16:dynamic:initial=1e30,interval=3",
-                        "--seeds", "2",         "--output_dir", scratch / "p"};
+  const Arguments bench{
+      "bench",   "precision", "--modes",      "fp32,bf16,fp16:dynamic:initial=1e30,interval=3,fp8/delayed,history=4",
+      "--seeds", "2",         "--output_dir", scratch / "p"};
   const Arguments mlp{"--", "train",     "mlp", "--data",          "generated", "--max_steps", "20", "--hidden",
                       "8",  "--threads", "1",   "--logging_steps", "5"};
   const Finished table = run_cinta(bench + mlp);
   INFO(table.error);
   REQUIRE(table.code == 0);
-  for (const char* part : {"fp32", "bf16", "fp16:dynamic:initial=1e30,interval=3", "minus fp32", "2 seeds"})
+  for (const char* part :
+       {"fp32", "bf16", "fp16:dynamic:initial=1e30,interval=3", "fp8/delayed,history=4", "minus fp32", "2 seeds"})
     CHECK(table.out.find(part) != std::string::npos);
   CHECK(holds(scratch / "p/precision.svg", "bf16"));
   CHECK(std::filesystem::exists(scratch / "p/trial-0005/model.safetensors"));
@@ -50,7 +62,7 @@ TEST_CASE("a benchmark trains in each precision with the same seeds, and goes on
   REQUIRE(again.code == 0);
   CHECK(read_bytes(scratch / "p/trial-0001/model.safetensors") == weights);
   const auto found = nlohmann::json::parse(again.out);
-  REQUIRE(found["modes"].size() == 3);
+  REQUIRE(found["modes"].size() == 4);
   CHECK(found["modes"][0]["minus_first"] == 0);
   const auto values = [&](int mode) { return found["modes"][mode]["eval_loss"].get<std::vector<double>>(); };
   REQUIRE(values(1).size() == 2);
@@ -66,7 +78,7 @@ TEST_CASE("a benchmark trains in each precision with the same seeds, and goes on
   };
   refused({}, {"eval"}, {"behind -- stands what all modes share"});
   refused({}, {"train", "mlp", "--data", "generated", "--seed", "3"}, {"--seed is given to the runs by the benchmark"});
-  refused({"--modes", "fp7"}, {"train", "mlp", "--data", "generated"}, {"fp32, bf16 or fp16, given fp7"});
+  refused({"--modes", "fp7"}, {"train", "mlp", "--data", "generated"}, {"fp8 or fp8/RECIPE, given fp7"});
   refused({"--modes", "fp32,fp16:-1"}, {"train", "mlp", "--data", "generated"}, {"the scale is positive", "-1"});
   refused({"--objective", "speed"}, {"train", "mlp", "--data", "generated", "--max_steps", "2"}, {"speed"});
 }

@@ -2,6 +2,7 @@
 // and losses near those of fp32.
 #include "cinta/train/precision.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 
@@ -65,17 +66,24 @@ TEST_CASE("precisions compose with recomputation, accumulation and resuming", "[
   for (int64_t micro_batches : {1, 4}) {
     const std::string wide = scratch / join("fp32-", micro_batches);
     run({"fp32", "none", micro_batches}, wide);
-    // The last one overflows at first, grows again, and is stopped between the two.
-    for (const auto& [precision, scale] :
-         std::vector<std::pair<const char*, const char*>>{{"fp32", "1"},
-                                                          {"bf16", "1"},
-                                                          {"fp16", "1"},
-                                                          {"fp16", "128"},
-                                                          {"fp16", "dynamic:initial=16777216,interval=3"}}) {
+    struct Case {
+      std::string precision, loss_scale;
+      double tolerance;  ///< of a loss that began at 4
+    };
+    // The dynamic scale overflows at first, grows again, and is stopped between the two.
+    for (const auto& [precision, scale, tolerance] : {Case{"fp32", "1", 0},
+                                                      {"tf32", "1", 0.005},
+                                                      {"bf16", "1", 0.02},
+                                                      {"fp16", "1", 0.02},
+                                                      {"fp16", "128", 0.02},
+                                                      {"fp16", "dynamic:initial=16777216,interval=3", 0.3},
+                                                      {"fp8", "1", 0.1},
+                                                      {"fp8/delayed,history=3", "1", 0.1},
+                                                      {"fp8/block", "dynamic", 0.1}}) {
       INFO(precision << ", scale " << scale << ", " << micro_batches << " micro-batches");
-      const auto path = [&, p = precision, s = scale](const char* kind) {
-        return scratch / join(p, "-", s, "-", micro_batches, "-", kind);
-      };
+      std::string name = join(precision, "-", scale, "-", micro_batches, "-");
+      std::ranges::replace(name, '/', '-');
+      const auto path = [&](const char* kind) { return scratch / (name + kind); };
       const auto plain = run({precision, "none", micro_batches, scale}, path("plain"));
       CHECK(differing(plain, run({precision, "every:1", micro_batches, scale}, path("recomputed"))) == Names{});
       CHECK(differing(plain, run({precision, "none", micro_batches, scale}, path("resumed"), true)) == Names{});
@@ -83,9 +91,8 @@ TEST_CASE("precisions compose with recomputation, accumulation and resuming", "[
       const std::vector<double> expected = losses(wide), found = losses(path("plain"));
       REQUIRE(found.size() == expected.size());
       REQUIRE(found.size() >= 3);
-      for (size_t i = 0; i < found.size(); ++i)
-        CHECK(std::abs(found[i] - expected[i]) < (scale[0] == 'd' ? 0.3 : 0.02));
-      CHECK((found == expected) == (precision == std::string("fp32")));
+      for (size_t i = 0; i < found.size(); ++i) CHECK(std::abs(found[i] - expected[i]) <= tolerance);
+      CHECK((found == expected) == (precision == "fp32"));
     }
   }
 }
@@ -103,5 +110,5 @@ TEST_CASE("a run goes on in another precision", "[precision]") {
   CHECK(result.steps == steps + 4);
   CHECK(std::isfinite(result.loss));
   CHECK_THAT(error_of<ValueError>([] { train::parse_precision("fp64"); }),
-             Catch::Contains("fp32, bf16 or fp16, given fp64"));
+             Catch::Contains("fp32, tf32, bf16, fp16, fp8 or fp8/RECIPE, given fp64"));
 }

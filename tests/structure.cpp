@@ -140,6 +140,7 @@ TEST_CASE("<cinta/cinta.h> reaches every public header, and pulls in the standar
                                           "ops/check.h",
                                           "ops/normalize_check.h",
                                           "ops/rows.h",
+                                          "ops/narrow_linear.h",
                                           "ops/parameter_gradient.h",
                                           "ops/unary.h",
                                           "train/bad_loss.h",

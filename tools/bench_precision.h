@@ -13,7 +13,7 @@ namespace cinta::tools {
 struct PrecisionOptions {
   Arguments command;  ///< `train mlp --data ...`
   /// By commas: a precision, or precision:loss scale, which may have commas of its own before name=number.
-  std::string modes = "fp32,bf16,fp16,fp16:128";
+  std::string modes = "fp32,tf32,bf16,fp16,fp16:128,fp8,fp8/delayed,fp8/block";
   std::string directory = "runs/precision", objective = "eval_loss";
   int64_t seeds = 3;
   bool json = false;

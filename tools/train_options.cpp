@@ -36,6 +36,21 @@ CLI::Validator whole_number() {
   return {fault, "", ""};
 }
 
+namespace {
+/// Refuses a precision before any data is read.
+CLI::Validator known_precision() {
+  const auto fault = [](const std::string& text) {
+    try {
+      train::parse_precision(text, Where());
+      return std::string();
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+  };
+  return {fault, "", ""};
+}
+}  // namespace
+
 void TrainOptions::add_to(CLI::App& command) {
   optim::AdamWOptions& adam = run.optimizer;
   command.add_option("--config", config, "JSON file of options; CINTA_NAME in the environment and this line go before")
@@ -69,9 +84,12 @@ void TrainOptions::add_to(CLI::App& command) {
   command.add_option("--max_grad_norm", run.max_grad_norm, "clip the global norm; 0: off")->capture_default_str();
   command.add_option("--gradient_checkpointing", gradient_checkpointing, "none, sqrt, every:N, selective:op,op")
       ->capture_default_str();
-  command.add_option("--precision", precision, "fp32; bf16, fp16: mixed, with f32 weights")
+  command
+      .add_option("--precision", precision,
+                  "fp32; tf32, bf16, fp16, fp8: mixed, with f32 weights; fp8/RECIPE: current, delayed, block or none, "
+                  "then ,history=1024 ,amax=max|recent ,margin=0 ,gradient=e5m2 ,sizes=pad|refuse ,wide=PATH")
       ->capture_default_str()
-      ->check(CLI::IsMember({"fp32", "bf16", "fp16"}));
+      ->check(known_precision());
   command.add_option("--loss_scale", loss_scale,
                      "a number, or dynamic[:initial=65536,interval=2000,hysteresis=1,...]; unless given: dynamic for "
                      "fp16, else 1");

@@ -16,6 +16,7 @@
 #include "cinta/train/callbacks.h"
 #include "cinta/train/checkpoint_directory.h"
 #include "cinta/train/checkpoint_names.h"
+#include "cinta/train/precision.h"
 #include "cinta/train/progress.h"
 #include "cinta/train/run_files.h"
 #include "cinta/train/timing.h"
@@ -40,8 +41,12 @@ class Run {
             "train", where, "eval_steps, save_steps, max_grad_norm and overfit_batches are not negative");
     require(!options_.detect_anomaly || !options_.loss_scale.dynamic, "train", where,
             "detect_anomaly asks for a static loss scale: a dynamic one overflows to find its limit");
+    if (options_.autocast && options_.autocast->products)  // what another run has learnt is not ours
+      products_ = options_.autocast->products =
+          std::make_shared<autograd::NarrowProducts>(options_.autocast->products->recipe(), where);
     if (!options_.output_dir.empty()) open_directory(header);
-    if (options_.autocast) optimizer_.keep_shadows(options_.autocast->low, where);
+    if (options_.autocast && options_.autocast->low != Dtype::f32)
+      optimizer_.keep_shadows(options_.autocast->low, where);
     source_ = &task.batches();
     if (options_.overfit_batches > 0) source_ = &repeated_.emplace(*source_, options_.overfit_batches);
     loader_.emplace(*source_, state_.step * options_.accumulation_steps);
@@ -138,6 +143,7 @@ class Run {
                                          .loss_scale = scaler_.scale()},
                                         where_);
     scaler_.update();
+    if (products_) products_->update();
     return norm;
   }
 
@@ -173,6 +179,7 @@ class Run {
     if (scaling.scale != 1) fields.emplace_back("loss_scale", scaling.scale);
     if (scaling.skipped > 0) fields.emplace_back("skipped_steps", scaling.skipped);
     if (!scaling.skipped_in.empty()) fields.emplace_back("skipped_in", scaling.skipped_in);
+    if (products_) add_counts(fields, products_->take_counts());
     write(fields);
     const std::vector<Shown> shown{{"loss", result_.loss}, {task_.accuracy_name(), accuracy}};
     progress_->update(state_.step, shown, result_.items);
@@ -227,7 +234,7 @@ class Run {
     if (options_.resume) report_skipped(search);
     if (options_.resume && search.newest) {
       task_.load(search.newest->path);
-      state_ = read_run_state(search.newest->path, optimizer_, scaler_, where_);
+      state_ = read_run_state(search.newest->path, optimizer_, scaler_, products_.get(), where_);
       require(options_.max_steps >= state_.step, "resume", where_, "the run has done ", state_.step,
               " steps already, max_steps is ", options_.max_steps);
       metrics_ = MetricsLog::resume(metrics, header, state_.step, where_);
@@ -249,7 +256,7 @@ class Run {
     metrics_->sync();
     CheckpointWriter writer(options_.output_dir, state_.step, where_);
     task_.save(writer);
-    write_run_state(writer, state_, optimizer_, scaler_);
+    write_run_state(writer, state_, optimizer_, scaler_, products_.get());
     result_.checkpoint = writer.finish(where_);
     call([&](auto& one, const Moment& now) { one.on_save(now, result_.checkpoint); });
   }
@@ -259,6 +266,7 @@ class Run {
   Where where_;
   optim::AdamW optimizer_;
   optim::LossScaler scaler_;
+  std::shared_ptr<autograd::NarrowProducts> products_;  ///< null but in fp8 and tf32
   const data::BatchSource* source_;
   std::optional<data::RepeatedBatches> repeated_;
   std::optional<data::Prefetcher> loader_;

@@ -7,26 +7,70 @@
 
 namespace cinta::train {
 
+namespace {
+
+/// As users know them, and as numbers of a checkpoint.
+struct Precision {
+  std::string_view name;
+  double number;
+};
+constexpr Precision fp32{"fp32", double(Dtype::f32)}, tf32_products{"tf32", 64},
+    bf16_autocast{"bf16", double(Dtype::bf16)}, fp16{"fp16", double(Dtype::f16)}, fp8{"fp8", double(Dtype::f8e4m3)};
+
+Precision precision_of(const std::optional<autograd::Autocast>& types) {
+  if (!types) return fp32;
+  if (types->products) return types->low == Dtype::f32 ? tf32_products : fp8;
+  return types->low == Dtype::f16 ? fp16 : bf16_autocast;
+}
+
+}  // namespace
+
 std::optional<autograd::Autocast> parse_precision(std::string_view name, Where where) {
-  if (name == "fp32") return {};
-  if (name == "bf16") return autograd::Autocast{.low = Dtype::bf16};
-  require(name == "fp16", "precision", where, "fp32, bf16 or fp16, given ", name);
-  return autograd::Autocast{.low = Dtype::f16};
+  const auto with = [&](Dtype low, const autograd::ProductRecipe& recipe) {
+    return autograd::Autocast{.low = low, .products = std::make_shared<autograd::NarrowProducts>(recipe, where)};
+  };
+  if (name == fp32.name) return {};
+  if (name == bf16_autocast.name) return autograd::Autocast{.low = Dtype::bf16};
+  if (name == fp16.name) return autograd::Autocast{.low = Dtype::f16};
+  if (name == tf32_products.name)
+    return with(Dtype::f32, {.scaling = autograd::ProductScaling::none, .forward = Dtype::f32, .gradient = Dtype::f32});
+  if (name == fp8.name) return with(Dtype::bf16, {});
+  require(name.starts_with("fp8/"), "precision", where, "fp32, tf32, bf16, fp16, fp8 or fp8/RECIPE, given ", name);
+  return with(Dtype::bf16, autograd::parse_product_recipe(name.substr(4), where));
+}
+
+void add_counts(MetricFields& fields, const std::vector<autograd::NarrowProducts::LayerCounts>& counts) {
+  constexpr const char* names[] = {"input", "weight", "gradient"};
+  autograd::NarrowProducts::Count all;
+  double worst = 0;
+  std::string place;
+  for (const auto& layer : counts)
+    for (size_t i = 0; i < std::size(names); ++i) {
+      const auto& [elements, too_large, vanished] = layer.of[i];
+      all.elements += elements, all.too_large += too_large, all.vanished += vanished;
+      const double share = static_cast<double>(std::max(too_large, vanished)) / static_cast<double>(elements);
+      if (share > worst) worst = share, place = join(layer.layer, " ", names[i]);
+    }
+  if (all.elements == 0) return;
+  fields.emplace_back("fp8_saturated", static_cast<double>(all.too_large) / static_cast<double>(all.elements));
+  fields.emplace_back("fp8_vanished", static_cast<double>(all.vanished) / static_cast<double>(all.elements));
+  if (!place.empty()) fields.emplace_back("fp8_worst", join(place, " ", worst));
 }
 
 void PrecisionNote::on_train_begin(const Moment& now) {
   constexpr std::string_view key = "precision";
-  const Dtype type = now.options.autocast ? now.options.autocast->low : Dtype::f32;
+  const Precision present = precision_of(now.options.autocast);
   const double saved = now.state.number(key);
-  const bool known = saved == double(Dtype::f32) || saved == double(Dtype::f16) || saved == double(Dtype::bf16);
-  const Dtype before = known ? static_cast<Dtype>(saved) : Dtype::f32;
-  if (type == before) return;
+  Precision before = fp32;
+  for (const Precision& one : {tf32_products, bf16_autocast, fp16, fp8})
+    if (saved == one.number) before = one;
+  if (present.number == before.number) return;
   if (now.state.step > 0 && !now.options.quiet)
     std::fprintf(stderr,
                  "the checkpoint is of a run in %s, which goes on in %s; its weights and the optimizer's state are f32 "
                  "and are taken as they are\n",
-                 std::string(name_of(before)).c_str(), std::string(name_of(type)).c_str());
-  now.state.keep(key, static_cast<double>(type));
+                 std::string(before.name).c_str(), std::string(present.name).c_str());
+  now.state.keep(key, present.number);
 }
 
 }  // namespace cinta::train

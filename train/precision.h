@@ -4,15 +4,22 @@
 #include <string_view>
 
 #include "cinta/autograd/autocast.h"
+#include "cinta/autograd/narrow_products.h"
 #include "cinta/train/callback.h"
 
 namespace cinta::train {
 
-/// fp32: no autocast; bf16, fp16: autocast to them. Throws ValueError for any other name.
+/// fp32: no autocast; bf16, fp16: autocast to them. tf32: linear layers multiply numbers rounded to TF32. fp8: bf16,
+/// and linear layers multiply 8-bit numbers; "fp8/RECIPE" as parse_product_recipe() reads it. Throws ValueError for any
+/// other name.
 std::optional<autograd::Autocast> parse_precision(std::string_view name, Where where = Where::current());
 
-/// Keeps the type that ops compute in with the run's checkpoints. A run that goes on in another type is told so: what is
-/// saved is f32 in all of them and needs no conversion.
+/// Adds what 8-bit formats did to the numbers of training: the shares that were too large for them (fp8_saturated) and
+/// that became 0 (fp8_vanished), and the layer and operand where the larger of the two is largest.
+void add_counts(MetricFields& fields, const std::vector<autograd::NarrowProducts::LayerCounts>& counts);
+
+/// Keeps the precision of a run with its checkpoints. A run that goes on in another one is told so: what is saved is
+/// f32 in all of them and needs no conversion.
 class PrecisionNote final : public TrainerCallback {
  public:
   void on_train_begin(const Moment& now) override;

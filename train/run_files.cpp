@@ -29,9 +29,10 @@ nlohmann::ordered_json spelled(const std::vector<NamedNumber>& numbers) {
 }  // namespace
 
 void write_run_state(CheckpointWriter& writer, const RunState& state, const optim::Optimizer& optimizer,
-                     const optim::LossScaler& scaler) {
+                     const optim::LossScaler& scaler, const autograd::NarrowProducts* products) {
   std::vector<models::NamedTensor> tensors;
-  for (const auto& all : {optimizer.state(), scaler.state()})
+  for (const auto& all :
+       {optimizer.state(), scaler.state(), products ? products->state() : std::vector<optim::NamedTensor>()})
     for (const auto& [name, tensor] : all) tensors.push_back({name, tensor});
   models::write_tensors(tensors, writer.add(optimizer_file));
   const nlohmann::ordered_json json = {{"global_step", state.step},
@@ -44,7 +45,7 @@ void write_run_state(CheckpointWriter& writer, const RunState& state, const opti
 }
 
 RunState read_run_state(const std::string& directory, optim::Optimizer& optimizer, optim::LossScaler& scaler,
-                        Where where) {
+                        autograd::NarrowProducts* products, Where where) {
   const data::SafetensorsFile file = data::SafetensorsFile::open(directory + "/" + optimizer_file, where);
   std::vector<optim::NamedTensor> tensors;
   for (const data::SafetensorsEntry& entry : file.entries()) {
@@ -53,7 +54,10 @@ RunState read_run_state(const std::string& directory, optim::Optimizer& optimize
     tensors.emplace_back(entry.name, tensor);
   }
   scaler.load_state(tensors, where);
-  std::erase_if(tensors, [](const auto& one) { return optim::LossScaler::owns(one.first); });
+  if (products) products->load_state(tensors, where);
+  std::erase_if(tensors, [](const auto& one) {
+    return optim::LossScaler::owns(one.first) || autograd::NarrowProducts::owns(one.first);
+  });
   optimizer.load_state(tensors, where);
 
   const std::string path = directory + "/" + state_file;

@@ -1,17 +1,18 @@
 // The files of a run beside the weights: the optimizer's state, where the loop stood, the model in its final place.
 #pragma once
+#include "cinta/autograd/narrow_products.h"
 #include "cinta/optim/loss_scale.h"
 #include "cinta/train/checkpoint_directory.h"
 #include "cinta/train/run_state.h"
 
 namespace cinta::train {
 
-/// Adds optimizer.safetensors and trainer_state.json to a checkpoint being written.
+/// Adds optimizer.safetensors and trainer_state.json to a checkpoint being written. `products` may be null.
 void write_run_state(CheckpointWriter& writer, const RunState& state, const optim::Optimizer& optimizer,
-                     const optim::LossScaler& scaler);
-/// Reads them back: optimizer and scaler take their state. Throws FileError naming the file.
+                     const optim::LossScaler& scaler, const autograd::NarrowProducts* products);
+/// Reads them back: optimizer, scaler and products take their state. Throws FileError naming the file.
 RunState read_run_state(const std::string& directory, optim::Optimizer& optimizer, optim::LossScaler& scaler,
-                        Where where = Where::current());
+                        autograd::NarrowProducts* products, Where where = Where::current());
 
 /// Copies a checkpoint's model files (what is not the run's state) into `directory`, each whole or not at all.
 void publish_model(const std::string& checkpoint, const std::string& directory, Where where = Where::current());
