@@ -73,7 +73,7 @@ CastPolicy cast_policy(std::string_view op) {
 
 std::shared_ptr<NarrowProducts> narrow_products(std::span<const Tensor* const> inputs) {
   const Autocast* now = mode().autocast.get();
-  if (!now || !now->products || within(now->wide_modules) || within(now->products->recipe().wide_modules)) return {};
+  if (!now || !now->products || within(now->wide_modules) || now->products->keeps_out(NameScope::path())) return {};
   const auto fits = [](const Tensor* input) { return !*input || castable(input->dtype()); };
   return std::ranges::all_of(inputs, fits) ? now->products : nullptr;
 }
@@ -96,6 +96,8 @@ std::optional<Dtype> presented_type(const char* op, std::span<const Tensor* cons
   }
   return {};
 }
+
+Tensor widened(const char* op, const Tensor& x) { return mode().autocast ? presented(op, x, Dtype::f32) : x; }
 
 Tensor presented(const char* op, const Tensor& x, Dtype dtype) {
   if (!x || x.dtype() == dtype || !castable(x.dtype())) return x;

@@ -10,7 +10,8 @@
 // has
 //   std::vector<Tensor> inputs();                           // its inputs as saved, in order
 //   Tensor composed(std::span<const Tensor> inputs);        // the same function written with other ops
-// An op without backward is never recorded.
+// An op without backward is never recorded. One with `static constexpr bool takes_any_type = true` is shown its inputs
+// as they are, whatever autocast says of its name.
 #pragma once
 #include <array>
 
@@ -145,9 +146,10 @@ auto apply_presented(Op op, Where where, Dtype dtype, const Tensors&... in) {
 template <class Op, class... Tensors>
 auto apply(Op op, Where where, const Tensors&... in) {
   const std::array<const Tensor*, sizeof...(in)> inputs{&in...};
-  if (mode().autocast) [[unlikely]]
-    if (const auto dtype = presented_type(op_name(op), inputs))
-      return apply_presented(std::move(op), where, *dtype, in...);
+  if constexpr (!requires { Op::takes_any_type; })
+    if (mode().autocast) [[unlikely]]
+      if (const auto dtype = presented_type(op_name(op), inputs))
+        return apply_presented(std::move(op), where, *dtype, in...);
   return apply_listed(std::move(op), where, inputs, in...);
 }
 

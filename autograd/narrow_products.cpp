@@ -35,25 +35,24 @@ int64_t parts(int64_t size, int64_t of) { return std::max<int64_t>(1, (size + of
 
 struct NarrowProducts::Layer {
   std::string path, name;
-  std::weak_ptr<Storage> owner;  // of the weight
-  struct Scale {
-    Tensor state;         // kernels::DelayedScale
-    bool learnt = false;  // in an earlier step
-    bool staged = false;  // in this one
-  };
-  Scale scales[operands];
-  Tensor counts;  // i64[operands, 3]
+  std::weak_ptr<Storage> owner;  // of the weight, which lies there as `form` does
+  Tensor form;
+  Tensor states[operands];  // kernels::DelayedScale
+  Tensor counts;            // i64[operands, 3]
   Weight weight;
-  uint32_t version = 0;        // of the weight that `weight` is
-  bool weight_learnt = false;  // its scale and counts heard of it
+  uint32_t version = 0;  // of the weight that `weight` is
+  bool learnt = false;   // this step has heard of it
 };
 
 NarrowProducts::NarrowProducts(ProductRecipe recipe, Where where) : recipe_(std::move(recipe)) {
   constexpr const char* name = "fp8";
   require(recipe_.history >= 1, name, where, "a history of at least one step, given ", recipe_.history);
-  require(std::abs(recipe_.margin) <= 64, name, where, "a margin from -64 to 64, given ", recipe_.margin);
+  require(recipe_.history <= 1 << 20, name, where, "a history of at most 2^20 steps, given ", recipe_.history);
+  require(-64 <= recipe_.margin && recipe_.margin <= 64, name, where, "a margin from -64 to 64, given ",
+          recipe_.margin);
   const bool tf32 = recipe_.forward == Dtype::f32 && recipe_.gradient == Dtype::f32;
   require<DtypeError>(!tf32 || recipe_.scaling == ProductScaling::none, name, where, "TF32 has no scales");
+  met_.resize(recipe_.wide_modules.size());
   if (tf32) return;
   for (Dtype other : {recipe_.forward, recipe_.gradient})
     require<DtypeError>(has_product(recipe_.forward, other), name, where, recipe_.forward, " x ", other,
@@ -62,25 +61,41 @@ NarrowProducts::NarrowProducts(ProductRecipe recipe, Where where) : recipe_(std:
 
 NarrowProducts::~NarrowProducts() = default;
 
-NarrowProducts::Layer& NarrowProducts::layer(const Tensor& weight) {
+std::shared_ptr<NarrowProducts::Layer> NarrowProducts::layer(const Tensor& weight) {
   const std::string& path = NameScope::path();
-  Layer* free = nullptr;
-  int64_t here = 0;
+  const auto lies_alike = [&](const Tensor& form) {
+    return form.shape() == weight.shape() && form.strides() == weight.strides() && form.offset() == weight.offset() &&
+           form.dtype() == weight.dtype();
+  };
+  std::shared_ptr<Layer> free;
   for (const auto& one : layers_) {
-    if (one->path != path) continue;
-    ++here;
-    if (one->owner.lock() == weight.storage()) return *one;
-    if (one->owner.expired() && !free) free = one.get();
+    if (one->path != path || !lies_alike(one->form)) continue;
+    if (one->owner.lock() == weight.storage()) return one;
+    if (one->owner.expired() && !free) free = one;
   }
   if (!free) {
-    free = layers_.emplace_back(std::make_unique<Layer>()).get();
+    std::string name = path.empty() ? "linear" : path;
+    const auto taken = [&] { return std::ranges::find(layers_, name, [](const auto& one) { return one->name; }); };
+    for (int number = 2; taken() != layers_.end(); ++number) name = join(path.empty() ? "linear" : path, "#", number);
+    free = layers_.emplace_back(std::make_shared<Layer>());
     free->path = path;
-    free->name = (path.empty() ? "linear" : path) + (here > 0 ? join("#", here + 1) : "");
+    free->name = name;
+    free->form = Tensor(nullptr, weight.shape(), weight.strides(), weight.offset(), weight.dtype());
     free->counts = begin_counts(*free, weight.device());
   }
   free->owner = weight.storage();
   free->weight = {};
-  return *free;
+  return free;
+}
+
+bool NarrowProducts::keeps_out(const std::string& path) {
+  for (size_t i = 0; i < recipe_.wide_modules.size(); ++i) {
+    const std::string& module = recipe_.wide_modules[i];
+    if (!path.starts_with(module) || (path.size() > module.size() && path[module.size()] != '.')) continue;
+    met_[i] = true;
+    return true;
+  }
+  return false;
 }
 
 void NarrowProducts::check(int64_t rows, const Tensor& weight, Where where) const {
@@ -106,45 +121,51 @@ Tensor NarrowProducts::begin_counts(const Layer& layer, Device device) {
   return from_values(values, {operands, 3}, device);
 }
 
-void NarrowProducts::begin_state(Layer& layer, Operand operand, Device device) {
-  Layer::Scale& scale = layer.scales[operand];
+Tensor NarrowProducts::begin_state(const Layer& layer, Operand operand, Device device) {
   CategoryScope scope(Category::optimizer);
   std::vector<float> values(static_cast<size_t>(kernels::delayed_history + recipe_.history), 0.0f);
   values[kernels::delayed_scale] = values[kernels::delayed_inverse] = 1;
-  if (const Tensor saved = take_loaded(state_name(layer.name, operand))) {
-    const std::vector<float> before = to_vector<float>(saved);
-    std::copy_n(before.begin(), std::min(before.size(), values.size()), values.begin());
-    scale.learnt = values[kernels::delayed_history] > 0;
+  const Tensor saved = take_loaded(state_name(layer.name, operand));
+  if (saved) {
+    // All but the newest stand where they stood a step ago: the update below brings back that step, by this recipe.
+    const std::vector<float> history = to_vector<float>(saved);
+    const size_t count = std::min(history.size(), values.size() - kernels::delayed_history);
+    values[kernels::delayed_staged] = history[0];
+    std::copy_n(history.begin() + 1, count - 1, values.begin() + kernels::delayed_history);
   }
-  scale.state = from_values(values, {static_cast<int64_t>(values.size())}, device);
+  const Tensor state = from_values(values, {static_cast<int64_t>(values.size())}, device);
+  if (saved) kernels::update_delayed_scale(device, state, {}, rule_of(operand), recipe_.most_recent);
+  return state;
+}
+
+kernels::ScaleRule NarrowProducts::rule_of(Operand operand) const {
+  const bool by_blocks = recipe_.scaling == ProductScaling::block, none = recipe_.scaling == ProductScaling::none;
+  return {none ? 0 : static_cast<float>(largest_of(type_of(operand))), by_blocks, by_blocks ? 0 : recipe_.margin};
 }
 
 NarrowMatrix NarrowProducts::narrow(Layer& layer, Operand operand, const Tensor& x, bool learn) {
   const Device device = x.device();
   const bool by_blocks = recipe_.scaling == ProductScaling::block;
-  const Dtype type = operand == gradient ? recipe_.gradient : recipe_.forward;
+  const Dtype type = type_of(operand);
   NarrowMatrix out{
       empty(x.shape(), type, device), {}, std::max<int64_t>(1, x.size(0)), std::max<int64_t>(1, x.size(1))};
   if (by_blocks) out.block_rows = operand == weight ? block : 1, out.block_columns = block;
   const kernels::Blocks blocks{out.block_rows, out.block_columns};
+  View counts;
   if (type != Dtype::f32) {
     const int64_t down = parts(x.size(0), blocks.rows), across = parts(x.size(1), blocks.columns);
     const Tensor amax = empty({down, across}, Dtype::f32, device);
     out.scales = empty({2, down, across}, Dtype::f32, device);
     kernels::block_amax(device, amax, x, blocks);
-    Layer::Scale& scale = layer.scales[operand];
-    const bool remembers = recipe_.scaling == ProductScaling::delayed || recipe_.scaling == ProductScaling::none;
-    if (remembers) {
-      if (!scale.state) begin_state(layer, operand, device);
-      kernels::use_delayed_scale(device, out.scales, scale.state, amax, learn);
-      scale.staged = scale.staged || learn;
+    if (recipe_.scaling == ProductScaling::delayed) {
+      Tensor& state = layer.states[operand];
+      if (!state) state = begin_state(layer, operand, device);
+      kernels::use_delayed_scale(device, out.scales, state, amax, rule_of(operand), learn);
+    } else {
+      kernels::scale_from_amax(device, out.scales, amax, rule_of(operand));
     }
-    if (recipe_.scaling != ProductScaling::none && !(remembers && scale.learnt))
-      kernels::scale_from_amax(device, out.scales, amax,
-                               {static_cast<float>(largest_of(type)), by_blocks, by_blocks ? 0 : recipe_.margin});
+    if (learn) counts = layer.counts.with_layout({3}, {1}, layer.counts.offset() + 3 * operand);
   }
-  View counts;
-  if (learn && type != Dtype::f32) counts = layer.counts.with_layout({3}, {1}, layer.counts.offset() + 3 * operand);
   kernels::quantize(device, out.codes, x, out.scales, blocks, counts);
   return out;
 }
@@ -163,27 +184,34 @@ NarrowMatrix NarrowProducts::turned(Layer& layer, Operand operand, const Tensor&
 NarrowProducts::Weight NarrowProducts::narrow_weight(Layer& layer, const Tensor& weight, bool learn) {
   const uint32_t version = weight.storage()->version();
   const bool current = layer.weight.straight.codes && layer.version == version;
-  if (!current || (learn && !layer.weight_learnt)) {
+  if (!current || (learn && !layer.learnt)) {
     CategoryScope scope(Category::weights);
-    layer.weight.straight = narrow(layer, Operand::weight, weight, learn);
-    layer.weight.turned = turned(layer, Operand::weight, weight, layer.weight.straight);
+    Tensor dense = weight;
+    if (!weight.contiguous()) {
+      dense = empty(weight.shape(), weight.dtype(), weight.device());
+      kernels::copy(weight.device(), dense, weight);
+    }
+    layer.weight.straight = narrow(layer, Operand::weight, dense, learn);
+    layer.weight.turned = turned(layer, Operand::weight, dense, layer.weight.straight);
     layer.version = version;
-    layer.weight_learnt = learn;
+    layer.learnt = learn;
   }
   return layer.weight;
 }
 
-void NarrowProducts::update() {
-  if (recipe_.scaling != ProductScaling::delayed) return;
-  for (const auto& layer : layers_)
-    for (int operand = 0; operand < operands; ++operand) {
-      Layer::Scale& scale = layer->scales[operand];
-      if (!std::exchange(scale.staged, false)) continue;
-      const Dtype type = operand == gradient ? recipe_.gradient : recipe_.forward;
-      kernels::update_delayed_scale(scale.state.device(), scale.state,
-                                    {static_cast<float>(largest_of(type)), false, recipe_.margin}, recipe_.most_recent);
-      scale.learnt = true;
-    }
+void NarrowProducts::update(const Tensor& factor, Where where) {
+  for (size_t i = 0; i < met_.size(); ++i)
+    require(met_[i], "fp8", where, "a linear layer at or below wide=", recipe_.wide_modules[i],
+            ": none has run there in this step; the first that runs narrow is ",
+            layers_.empty() ? "not there" : layers_.front()->name);
+  loaded_.clear();  // of layers that are no more
+  for (const auto& layer : layers_) {
+    layer->weight = {};  // a step has one narrow form of a weight, under one scale, whether or not it was written
+    layer->learnt = false;
+    for (Operand operand : {input, Operand::weight, gradient})
+      if (const Tensor& state = layer->states[operand])
+        kernels::update_delayed_scale(state.device(), state, factor, rule_of(operand), recipe_.most_recent);
+  }
 }
 
 std::vector<NarrowProducts::LayerCounts> NarrowProducts::take_counts() {
@@ -202,8 +230,10 @@ std::vector<std::pair<std::string, Tensor>> NarrowProducts::state() const {
   std::vector<std::pair<std::string, Tensor>> out = loaded_;
   for (const auto& layer : layers_) {
     out.emplace_back(counts_name(layer->name), layer->counts);
-    for (int operand = 0; operand < operands && recipe_.scaling == ProductScaling::delayed; ++operand)
-      if (const Tensor& state = layer->scales[operand].state) out.emplace_back(state_name(layer->name, operand), state);
+    for (int operand = 0; operand < operands; ++operand)
+      if (const Tensor& state = layer->states[operand])
+        out.emplace_back(state_name(layer->name, operand),
+                         state.with_layout({recipe_.history}, {1}, state.offset() + kernels::delayed_history));
   }
   return out;
 }
@@ -212,19 +242,15 @@ void NarrowProducts::load_state(const std::vector<std::pair<std::string, Tensor>
   std::vector<std::pair<std::string, Tensor>> taken;
   for (const auto& [name, tensor] : state) {
     if (!owns(name)) continue;
+    const bool counts = name.ends_with(".counts");
     const std::vector<double> values = to_vector<double>(tensor);
-    bool sound = std::ranges::all_of(values, [](double one) { return std::isfinite(one) && one >= 0; });
-    if (name.ends_with(".counts")) {
-      sound = sound && tensor.dtype() == Dtype::i64 && tensor.shape() == Shape{operands, 3};
-    } else {
-      sound = sound && tensor.dtype() == Dtype::f32 && tensor.rank() == 1 &&
-              tensor.numel() > kernels::delayed_history && values[kernels::delayed_scale] > 0 &&
-              values[kernels::delayed_inverse] > 0;
-      if (recipe_.scaling != ProductScaling::delayed) continue;
-    }
-    require(sound, "fp8", where, "state ", name,
-            " is f32 with a positive scale, its inverse and magnitudes, or counts i64[3,3]: ", tensor);
-    taken.emplace_back(name, tensor);
+    require(std::ranges::all_of(values, [](double one) { return std::isfinite(one) && one >= 0; }) &&
+                (counts ? tensor.dtype() == Dtype::i64 && tensor.shape() == Shape{operands, 3}
+                        : tensor.dtype() == Dtype::f32 && tensor.rank() == 1 && tensor.numel() > 0),
+            "fp8", where, "state ", name, " is a history of magnitudes, f32, or counts, i64[3,3]: ", tensor);
+    require(std::ranges::find(taken, name, &std::pair<std::string, Tensor>::first) == taken.end(), "fp8", where,
+            "state is given once: ", name);
+    if (counts || recipe_.scaling == ProductScaling::delayed) taken.emplace_back(name, tensor);
   }
   layers_.clear();
   loaded_ = std::move(taken);

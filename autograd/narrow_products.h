@@ -9,6 +9,10 @@
 
 #include "cinta/core/tensor.h"
 
+namespace cinta::kernels {
+struct ScaleRule;
+}
+
 namespace cinta::autograd {
 
 /// Where scales come from.
@@ -54,7 +58,9 @@ class NarrowProducts {
   static constexpr int operands = 3;
   struct Layer;
   /// The layer at the present path (NameScope) that has this weight.
-  Layer& layer(const Tensor& weight);
+  std::shared_ptr<Layer> layer(const Tensor& weight);
+  /// Whether the recipe's wide_modules name `path`.
+  bool keeps_out(const std::string& path);
   /// Throws what check_product() does for the three products of a layer: x[rows,K] w[N,K]^T and the two of its
   /// gradients.
   void check(int64_t rows, const Tensor& weight, Where where) const;
@@ -63,14 +69,16 @@ class NarrowProducts {
   NarrowMatrix narrow(Layer& layer, Operand operand, const Tensor& x, bool learn);
   /// The same of x^T, given what narrow() made of x: tensor cores want the summed dimension last.
   NarrowMatrix turned(Layer& layer, Operand operand, const Tensor& x, const NarrowMatrix& straight);
-  /// A weight and its transposed form, made when it has changed since: once a step.
+  /// A weight and its transposed form, made once a step, and when it has changed since.
   struct Weight {
     NarrowMatrix straight, turned;
   };
   Weight narrow_weight(Layer& layer, const Tensor& weight, bool learn);
 
-  /// Ends a step: delayed scales follow what was seen in it. Call it after the optimizer's step.
-  void update();
+  /// Ends a step: delayed scales follow what was seen in it. Call it after the optimizer's step, with its
+  /// gradient_factor(): where that is 0 the step was skipped, and no scale hears of it. Throws ValueError for a path of
+  /// wide_modules where no layer has run.
+  void update(const Tensor& factor = {}, Where where = Where::current());
 
   struct Count {
     int64_t elements = 0, too_large = 0, vanished = 0;  ///< vanished: not 0 before, 0 in the format
@@ -79,23 +87,26 @@ class NarrowProducts {
     std::string layer;
     Count of[operands];
   };
-  /// Of training since the last call; waits for the device.
+  /// Of training since the last call, skipped steps among it; waits for the device.
   std::vector<LayerCounts> take_counts();
 
-  /// What a resumed run needs: "fp8.<layer>.counts", and for delayed scales "fp8.<layer>.<operand>".
+  /// What a resumed run needs: "fp8.<layer>.counts", and for delayed scales "fp8.<layer>.<operand>", the history.
   std::vector<std::pair<std::string, Tensor>> state() const;
   static bool owns(std::string_view name) { return name.starts_with("fp8."); }
-  /// Takes its part of `state`, which may hold other tensors; a history of another length gives its newest part. Throws
-  /// ValueError naming a tensor that cannot be.
+  /// Takes its part of `state`, which may hold other tensors, and works the scales out from the histories; one of
+  /// another length gives its newest part. Throws ValueError naming a tensor that cannot be.
   void load_state(const std::vector<std::pair<std::string, Tensor>>& state, Where where = Where::current());
 
  private:
   Tensor take_loaded(const std::string& name);
   Tensor begin_counts(const Layer& layer, Device device);
-  void begin_state(Layer& layer, Operand operand, Device device);
+  Tensor begin_state(const Layer& layer, Operand operand, Device device);
+  Dtype type_of(Operand operand) const { return operand == gradient ? recipe_.gradient : recipe_.forward; }
+  kernels::ScaleRule rule_of(Operand operand) const;
 
   ProductRecipe recipe_;
-  std::vector<std::unique_ptr<Layer>> layers_;
+  std::vector<std::shared_ptr<Layer>> layers_;
+  std::vector<bool> met_;                               // which of the wide modules
   std::vector<std::pair<std::string, Tensor>> loaded_;  // states whose layers have not run yet
 };
 

@@ -33,9 +33,10 @@ struct SavedMatrix {
 };
 
 struct NarrowLinear {
-  static constexpr const char* name = "narrow_linear";
+  static constexpr const char* name = "linear";
+  static constexpr bool takes_any_type = true, backward_uses_ops = true;  // so as to say itself that it has no second
   std::shared_ptr<NarrowProducts> products;
-  NarrowProducts::Layer* layer;
+  std::shared_ptr<NarrowProducts::Layer> layer;
   Dtype dtype;
   bool learn;
   Shape shape = {};     // of x
@@ -51,18 +52,20 @@ struct NarrowLinear {
     Tensor out = empty(result, dtype, in.device());
     const Tensor y = as_rows(out);
     x = products->narrow(*layer, NarrowProducts::input, rows, learn);
-    const NarrowMatrix w = products->narrow_weight(*layer, dense(weight), learn).straight;
+    const NarrowMatrix w = products->narrow_weight(*layer, weight, learn).straight;
     if (bias) kernels::copy(in.device(), y, bias.with_layout(y.shape(), {0, bias.strides()[0]}, bias.offset()));
     multiply(y, x, w, bias ? 1 : 0);
     return out;
   }
   void save(const Tensor&, const Tensor& in, const Tensor& weight, const Tensor& bias) {
     types[0] = in.dtype(), types[1] = weight.dtype(), types[2] = bias ? bias.dtype() : dtype;
-    if (in.slot) turned_w.keep(products->narrow_weight(*layer, dense(weight), learn).turned);
+    if (in.slot) turned_w.keep(products->narrow_weight(*layer, weight, learn).turned);
     if (weight.slot) turned_x.keep(products->turned(*layer, NarrowProducts::input, as_rows(in), x));
     x = {};
   }
   void backward(const Tensor& dy, Sinks sinks) {
+    require(!autograd::mode().recording, name, Where(),
+            "gradients of gradients are taken outside of fp8 and tf32: rounding has none");
     const Tensor rows = as_rows(dy);
     const Device device = rows.device();
     if (sinks[2].wanted()) {
@@ -88,10 +91,10 @@ struct NarrowLinear {
 Tensor narrow_linear(std::shared_ptr<NarrowProducts> products, const Tensor& x, const Tensor& w, const Tensor& bias,
                      Dtype dtype, Where where) {
   products->check(leading_rows(x.shape()), w, where);
-  NarrowProducts::Layer* layer = &products->layer(w);
+  auto layer = products->layer(w);
   const autograd::Mode& now = autograd::mode();
   const bool learn = now.recording && !(now.keeper && now.keeper->replaying());
-  return autograd::apply(NarrowLinear{std::move(products), layer, dtype, learn}, where, x, w, bias);
+  return autograd::apply(NarrowLinear{std::move(products), std::move(layer), dtype, learn}, where, x, w, bias);
 }
 
 }  // namespace cinta

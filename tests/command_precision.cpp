@@ -33,11 +33,16 @@ TEST_CASE("the command trains in the precision that it is given", "[command]") {
   check_refused(short_training(scratch / "other", {"--precision", "fp8/current,sizes=refuse"}),
                 {"[linear] sizes are multiples of 16", "in mlp.layers.", "sizes=pad"});
   CHECK(train("fp8/delayed,history=4,wide=mlp.layers.0", "50", {"--resume"}).code == 0);
+  check_refused(short_training(scratch / "other", {"--precision", "fp8/current,wide=mlp.layer.0"}),
+                {"a linear layer at or below wide=mlp.layer.0"});
   const std::string metrics = read_bytes(scratch / "run/metrics.jsonl");
   CHECK(metrics.rfind("\"fp8_saturated\":") < metrics.rfind("\"fp8_vanished\":"));
   CHECK(metrics.find("\"fp8_worst\":\"mlp.layers.1 ") != std::string::npos);
   CHECK(metrics.find("mlp.layers.0") == std::string::npos);
   CHECK(train("fp8/delayed,history=9", "60", {"--resume"}).code == 0);  // longer than the file's
+  const Finished blocks = train("fp8/block", "64", {"--resume"});
+  CHECK(blocks.code == 0);
+  CHECK(blocks.error.find("of a run in fp8 by another recipe; scales are worked out anew") != std::string::npos);
 }
 
 TEST_CASE("a benchmark trains in each precision with the same seeds, and goes on where it was stopped", "[command]") {

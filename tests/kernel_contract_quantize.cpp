@@ -43,8 +43,8 @@ void amax_contract() {
 void scale_contract() {
   const Values amax{0, 1, 447.9, 448, 449, 1e-30, 3e-45, 0x1p-126, 3.4e38, 1.0 / 3, INFINITY, NAN};
   for (bool power_of_two : {false, true})
-    for (int margin : {0, 1, -3})
-      for (float largest : {448.0f, 57344.0f, 240.0f}) {
+    for (int margin : {0, 1, -3, 64})
+      for (float largest : {448.0f, 57344.0f, 240.0f, 0.0f}) {
         Trial trial(kernels::scale_from_amax, join(largest, " margin ", margin, power_of_two ? " powers of two" : ""));
         trial.accuracy.exact = true;
         const Handle in = trial.input({2, 6}, Dtype::f32, amax), out = trial.output({2, 2, 6}, Dtype::f32);
@@ -56,26 +56,31 @@ void scale_contract() {
 
 void delayed_contract() {
   for (double amax : {0.0, 2.0, 9.0, double{INFINITY}, double{NAN}})
-    for (bool stage : {false, true}) {
-      Trial trial(kernels::use_delayed_scale, join("amax ", amax, stage ? " staged" : ""));
-      trial.accuracy.exact = true;
-      const Handle state = trial.both({5}, Dtype::f32, {64, 1.0 / 64, 3, 7, 0});
-      const Handle found = trial.input({1, 1}, Dtype::f32, {amax}), out = trial.output({2, 1, 1}, Dtype::f32);
-      trial.run([&](const Call& c) { kernels::use_delayed_scale(c.device, c(out), c(state), c(found), stage); });
-    }
-  for (double staged : {0.0, 2.0, 9.0})
-    for (bool most_recent : {false, true})
-      for (int64_t history : {1, 2, 5}) {
-        Trial trial(kernels::update_delayed_scale,
-                    join("staged ", staged, " of ", history, most_recent ? " newest" : ""));
+    for (double newest : {7.0, 0.0})
+      for (bool stage : {false, true}) {
+        Trial trial(kernels::use_delayed_scale, join("amax ", amax, " newest ", newest, stage ? " staged" : ""));
         trial.accuracy.exact = true;
-        Values values{64, 1.0 / 64, staged};
-        for (int64_t i = 0; i < history; ++i) values.push_back(static_cast<double>(3 + i));
-        const Handle state = trial.both({3 + history}, Dtype::f32, values);
+        const Handle state = trial.both({5}, Dtype::f32, {64, 1.0 / 64, 3, newest, 0});
+        const Handle found = trial.input({1, 1}, Dtype::f32, {amax}), out = trial.output({2, 1, 1}, Dtype::f32);
         trial.run([&](const Call& c) {
-          kernels::update_delayed_scale(c.device, c(state), {448, false, 1}, most_recent);
+          kernels::use_delayed_scale(c.device, c(out), c(state), c(found), {448, false, 1}, stage);
         });
       }
+  for (double staged : {0.0, 2.0, 9.0})
+    for (bool most_recent : {false, true})
+      for (int64_t history : {1, 2, 5})
+        for (double factor : {-1.0, 0.0, 0.5}) {
+          Trial trial(kernels::update_delayed_scale,
+                      join("staged ", staged, " of ", history, most_recent ? " newest" : "", " factor ", factor));
+          trial.accuracy.exact = true;
+          Values values{64, 1.0 / 64, staged};
+          for (int64_t i = 0; i < history; ++i) values.push_back(static_cast<double>(3 + i));
+          const Handle state = trial.both({3 + history}, Dtype::f32, values);
+          const Handle given = factor < 0 ? Handle{} : trial.input({1}, Dtype::f32, {factor});
+          trial.run([&](const Call& c) {
+            kernels::update_delayed_scale(c.device, c(state), c(given), {448, false, 1}, most_recent);
+          });
+        }
 }
 
 /// Scales that are no powers of two, and their inverses.
@@ -192,6 +197,24 @@ TEST_CASE("what is too large for a format and what vanishes in it is counted", "
     check_counts<f8e5m2>(Dtype::f8e5m2, device);
     check_counts<f8e4m3fnuz>(Dtype::f8e4m3fnuz, device);
     check_counts<f8e5m2fnuz>(Dtype::f8e5m2fnuz, device);
+  }
+}
+
+TEST_CASE("scales whose product f32 cannot hold are multiplied in halves", "[kernels][fp8]") {
+  // 8 codes of 1 under inverses that are 2^-90 and 2^-50, then 2^100 and 2^60 with codes of 2^-9.
+  for (const auto& [code, left, right, want] :
+       {std::tuple{0x38, -90, -50, 8 * 0x1p-140}, {0x01, 100, 40, 8 * 0x1p122}, {0x38, -60, -50, 8 * 0x1p-110}}) {
+    const std::vector<uint8_t> codes(8, static_cast<uint8_t>(code));
+    const std::vector<float> a{std::ldexp(1.0f, -left), std::ldexp(1.0f, left)},
+        b{std::ldexp(1.0f, -right), std::ldexp(1.0f, right)};
+    float y = 0;
+    const auto view = [](const auto* data, const Shape& shape, Dtype dtype) {
+      return View{const_cast<void*>(static_cast<const void*>(data)), shape, contiguous_strides(shape), dtype, true};
+    };
+    const View matrix = view(codes.data(), {1, 8}, Dtype::f8e4m3);
+    kernels::scaled_matmul(cpu, view(&y, {1, 1}, Dtype::f32), matrix, view(a.data(), {2, 1, 1}, Dtype::f32), {1, 8},
+                           matrix, view(b.data(), {2, 1, 1}, Dtype::f32), {1, 8}, 0);
+    CHECK(y == static_cast<float>(want));
   }
 }
 

@@ -1,14 +1,15 @@
-// Narrow products: what linear layers multiply under each recipe, number by number; scales from step to step; weights
-// that are narrowed once; infinities that stay visible; sizes and formats that hardware does not take.
+// Narrow products: what linear layers multiply under each recipe, number by number; weights that are narrowed once,
+// views of them; layers that are kept out; sizes and formats that hardware does not take.
 #include "cinta/autograd/narrow_products.h"
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <set>
 
 #include "autocast_helpers.h"
+#include "cinta/autograd/checkpoint.h"
 #include "cinta/autograd/tape.h"
 #include "cinta/backends/kernels/quantize.h"
-#include "cinta/core/random.h"
 #include "cinta/ops/activation.h"
 #include "cinta/ops/elementwise.h"
 #include "cinta/ops/matmul.h"
@@ -16,30 +17,13 @@
 #include "cinta/ops/shape.h"
 #include "cinta/optim/sgd.h"
 #include "data_helpers.h"
+#include "narrow_helpers.h"
 
 using namespace cinta;
 using namespace cinta::autograd;
 using namespace cinta::testing;
 
 namespace {
-
-using Numbers = std::vector<float>;
-
-Numbers spread(int64_t count, uint32_t stream, float width) {
-  Numbers out;
-  for (int64_t i = 0; i < count; ++i)
-    out.push_back(width * (2 * to_uniform(random_word(5, stream, 0, static_cast<uint64_t>(i))) - 1));
-  return out;
-}
-
-Autocast types_of(std::string_view recipe) {
-  return {.products = std::make_shared<NarrowProducts>(parse_product_recipe(recipe))};
-}
-
-Tensor leaf(const Numbers& values, const Shape& shape) {
-  Tensor out = from_values(values, shape);
-  return require_gradient(out);
-}
 
 /// The numbers that hardware is fed for x[rows, columns]: rounded in `Format` under the scale of their block.
 template <class Format>
@@ -175,106 +159,36 @@ TEST_CASE("a weight is narrowed once a step, whatever reads it", "[fp8]") {
   CHECK(seen.others == 3 * 4 * 2);  // inputs and gradients
 }
 
-TEST_CASE("delayed scales follow the steps before", "[fp8]") {
-  const auto run = [](const char* recipe, const Numbers& magnitudes) {
-    const Autocast types = types_of(recipe);
-    const Tensor weight = from_values(Numbers(16 * 16, 1), {16, 16});
-    for (float magnitude : magnitudes) {
-      const AutocastScope scope(types);
-      linear(from_values(Numbers(16 * 16, magnitude), {16, 16}), weight);
-      types.products->update();
-    }
-    for (const auto& [name, state] : types.products->state())
-      if (name == "fp8.linear.input") return to_vector<float>(state);
-    return Numbers{};
-  };
-  CHECK(run("delayed,history=3", {2, 8, 4}) == Numbers{56, 1 / 56.0f, 0, 4, 8, 2});
-  CHECK(run("delayed,history=3", {8, 4, 2, 1}) == Numbers{112, 1 / 112.0f, 0, 1, 2, 4});
-  CHECK(run("delayed,history=3,amax=recent", {2, 8, 4}) == Numbers{112, 1 / 112.0f, 0, 4, 8, 2});
-  CHECK(run("delayed,history=1,margin=1", {2, 8, 4}) == Numbers{56, 1 / 56.0f, 0, 4});
-  // No magnitude, and one that is no number, leave the scale alone.
-  CHECK(run("delayed,history=2", {7, 0, INFINITY, NAN}) == Numbers{64, 1 / 64.0f, 0, 7, 0});
-}
-
-TEST_CASE("evaluation moves no scale and is not counted", "[fp8]") {
-  const Autocast types = types_of("delayed,history=2");
-  const Tensor x = from_values(spread(16 * 16, 1, 3), {16, 16});
-  Tensor weight = leaf(spread(16 * 16, 2, 1), {16, 16});
-  {
-    const NoGrad off;
-    const AutocastScope scope(types);
-    linear(x, weight);
-  }
-  types.products->update();
-  for (const auto& [name, state] : types.products->state())
-    for (double value : to_vector<double>(state)) CHECK((value == 0 || value == 1));
+TEST_CASE("weights that are views are told apart, and followed when they are written", "[fp8]") {
+  Tensor w = from_values(Numbers(32 * 16, 1), {32, 16});
+  const Tensor x = from_values(Numbers(16 * 16, 1), {16, 16});
+  const Autocast types = types_of("current");
   const AutocastScope scope(types);
-  linear(x, weight);
-  types.products->update();
-  const auto counts = types.products->take_counts();
-  REQUIRE(counts.size() == 1);
-  CHECK(counts[0].layer == "linear");
-  CHECK(counts[0].of[NarrowProducts::input].elements == 256);
-  CHECK(counts[0].of[NarrowProducts::weight].elements == 256);
-  CHECK(counts[0].of[NarrowProducts::gradient].elements == 0);
-  CHECK(types.products->take_counts()[0].of[NarrowProducts::input].elements == 0);
+  const NoGrad off;
+  const Tensor low = slice(w, 0, 0, 16), high = slice(w, 0, 16, 32);
+  fill_(high, 2);
+  CHECK(values(linear(x, low)) == Numbers(256, 16));
+  CHECK(values(linear(x, high)) == Numbers(256, 32));
+  CHECK(values(linear(x, w)).back() == 32);
+  const Tensor square = from_values(spread(256, 1, 1), {16, 16});
+  const Numbers straight = values(linear(x, square)), turned = values(linear(x, transpose(square, 0, 1)));
+  CHECK(straight != turned);
+  CHECK(turned == values(linear(x, contiguous(transpose(square, 0, 1)))));
+  fill_(square, 3);
+  CHECK(values(linear(x, transpose(square, 0, 1))) == Numbers(256, 48));
+  std::set<std::string> names;
+  for (const auto& [name, state] : types.products->state()) CHECK(names.insert(name).second);
 }
 
-TEST_CASE("what was no number does not become one by saturation", "[fp8]") {
-  for (const char* recipe : {"current", "delayed", "block", "none"}) {
-    INFO(recipe);
-    const Autocast types = types_of(recipe);
-    const AutocastScope scope(types);
-    const Tensor x = from_values(Numbers(256 * 16, 1), {256, 16});
-    for (float bad : {INFINITY, NAN}) {
-      Tensor weight = leaf(Numbers(16 * 16, 1), {16, 16});
-      Numbers dy(256 * 16, 1);
-      dy[17] = -bad;
-      const Tensor y = linear(x, weight);
-      backward(y, {.seeds = {cast(from_values(dy, {256, 16}), Dtype::bf16)}});
-      CHECK(std::isnan(item(sum(gradient(weight)))));
-      types.products->update();
-    }
-  }
-}
-
-TEST_CASE("scales go on where they were after loading", "[fp8]") {
-  const Tensor x = from_values(spread(16 * 16, 1, 3), {16, 16});
-  Tensor weight = leaf(spread(16 * 16, 2, 1), {16, 16}), other = leaf(spread(16 * 16, 3, 1), {16, 16});
-  const auto step = [&](const Autocast& types, double factor) {
-    const AutocastScope scope(types);
-    const NameScope place("block");
-    const Tensor y = linear(linear(affine(x, factor, 0), weight), other);
-    backward(sum(y));
-    types.products->update();
-    return values(y);
-  };
-  const Autocast types = types_of("delayed,history=3"), resumed = types_of("delayed,history=3"),
-                 longer = types_of("delayed,history=5"), current = types_of("current");
-  step(types, 1);
-  step(types, 4);
-  std::vector<std::pair<std::string, Tensor>> state;
-  for (const auto& [name, tensor] : types.products->state()) {
-    const Tensor copy = empty_like(tensor);
-    copy_bytes(copy, tensor);
-    state.emplace_back(name, copy);
-  }
-  CHECK(state.size() == 8);
-  CHECK(state[4].first == "fp8.block#2.counts");
-  resumed.products->load_state(state);
-  longer.products->load_state(state);
-  current.products->load_state(state);
-  CHECK(resumed.products->state().size() == 8);  // kept for layers that have not run yet
-  const Numbers uninterrupted = step(types, 2);
-  CHECK(step(resumed, 2) == uninterrupted);
-  CHECK(step(longer, 2) == uninterrupted);
-  CHECK(step(types, 1) == step(resumed, 1));
-  CHECK(step(current, 2) == step(types_of("current"), 2));
-  state[0].second = from_values(Numbers{0, 1, 0, 1}, {4});
-  CHECK_THAT(error_of<ValueError>([&] {
-               resumed.products->load_state({{"fp8.block.input", state[0].second}});
-             }),
-             Catch::Contains("[fp8] state fp8.block.input is f32 with a positive scale"));
+TEST_CASE("a checkpoint policy that keeps linear layers keeps narrow ones", "[fp8]") {
+  Tensor weight = leaf(spread(256, 1, 1), {16, 16}), x = leaf(spread(256, 2, 1), {16, 16});
+  const AutocastScope scope(types_of("current"));
+  const auto segment = [&](std::span<const Tensor> in) { return std::vector<Tensor>{gelu(linear(in[0], weight))}; };
+  backward(sum(segment(std::vector<Tensor>{x})[0]));
+  const Numbers plain = values(gradient(weight));
+  clear_gradient(weight);
+  backward(sum(checkpoint_segment(segment, {x}, {"linear"})[0]));
+  CHECK(values(gradient(weight)) == plain);
 }
 
 TEST_CASE("some layers are kept out, by path", "[fp8]") {
@@ -289,6 +203,15 @@ TEST_CASE("some layers are kept out, by path", "[fp8]") {
   const Numbers plain = values(linear(x, w));
   for (const char* path : {"model.head", "model.layers.0", "model.layers.0.inner"}) CHECK(at(path) == plain);
   for (const char* path : {"model", "model.heads", "model.layers.1"}) CHECK(at(path) != plain);
+  CHECK_NOTHROW(types.products->update());
+  const Autocast misspelt = types_of("current,wide=model.haed");
+  {
+    const AutocastScope narrow_scope(misspelt);
+    const NameScope place("model.head");
+    linear(x, w);
+  }
+  CHECK_THAT(error_of<ValueError>([&] { misspelt.products->update(); }),
+             Catch::Contains("[fp8] a linear layer at or below wide=model.haed") && Catch::Contains("model.head"));
 }
 
 TEST_CASE("sizes that tensor cores do not take are filled up or refused", "[fp8]") {
@@ -320,7 +243,10 @@ TEST_CASE("recipes that cannot be are refused by name", "[fp8]") {
   CHECK_THAT(fault("current,forward=e5m2"), Catch::Contains("f8e5m2 x f8e5m2 does not exist on this hardware: use "));
   CHECK_THAT(fault("forward=e4m3fnuz"), Catch::Contains("f8e4m3fnuz x f8e5m2 does not exist"));
   CHECK_THAT(fault("delayed,history=0"), Catch::Contains("a history of at least one step, given 0"));
-  CHECK_THAT(fault("delayed,margin=65"), Catch::Contains("margin"));
+  CHECK_THAT(fault("delayed,history=1048577"), Catch::Contains("at most 2^20 steps"));
+  CHECK_THAT(fault("delayed,history=99999999999999999999"), Catch::Contains("history=N"));
+  for (const char* text : {"delayed,margin=65", "delayed,margin=-2147483648"})
+    CHECK_THAT(fault(text), Catch::Contains("a margin from -64 to 64"));
   for (const char* text : {"", "later", "current,", "current,history=x", "current,amax=none", "history=2,current",
                            "current,wide=", "current,forward=f32", "current=1"})
     CHECK_THAT(fault(text), Catch::Contains("none, current, delayed or block"));

@@ -79,6 +79,7 @@ TEST_CASE("precisions compose with recomputation, accumulation and resuming", "[
                                                       {"fp16", "dynamic:initial=16777216,interval=3", 0.3},
                                                       {"fp8", "1", 0.1},
                                                       {"fp8/delayed,history=3", "1", 0.1},
+                                                      {"fp8/delayed,history=3", "dynamic:initial=1e38,interval=3", 0.4},
                                                       {"fp8/block", "dynamic", 0.1}}) {
       INFO(precision << ", scale " << scale << ", " << micro_batches << " micro-batches");
       std::string name = join(precision, "-", scale, "-", micro_batches, "-");

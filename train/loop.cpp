@@ -143,7 +143,7 @@ class Run {
                                          .loss_scale = scaler_.scale()},
                                         where_);
     scaler_.update();
-    if (products_) products_->update();
+    if (products_) products_->update(optimizer_.gradient_factor(), where_);
     return norm;
   }
 

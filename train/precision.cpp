@@ -58,19 +58,26 @@ void add_counts(MetricFields& fields, const std::vector<autograd::NarrowProducts
 }
 
 void PrecisionNote::on_train_begin(const Moment& now) {
-  constexpr std::string_view key = "precision";
+  constexpr std::string_view key = "precision", recipe_key = "precision_recipe";
   const Precision present = precision_of(now.options.autocast);
   const double saved = now.state.number(key);
   Precision before = fp32;
   for (const Precision& one : {tf32_products, bf16_autocast, fp16, fp8})
     if (saved == one.number) before = one;
-  if (present.number == before.number) return;
-  if (now.state.step > 0 && !now.options.quiet)
+  const bool resumed = now.state.step > 0 && !now.options.quiet;
+  if (resumed && present.number != before.number)
     std::fprintf(stderr,
                  "the checkpoint is of a run in %s, which goes on in %s; its weights and the optimizer's state are f32 "
                  "and are taken as they are\n",
                  std::string(before.name).c_str(), std::string(present.name).c_str());
-  now.state.keep(key, present.number);
+  if (present.number != before.number) now.state.keep(key, present.number);
+  if (present.number != fp8.number) return;
+  const autograd::ProductRecipe& recipe = now.options.autocast->products->recipe();
+  const double number = static_cast<double>(static_cast<int>(recipe.scaling) + 4 * static_cast<int>(recipe.forward) +
+                                            64 * static_cast<int>(recipe.gradient));
+  if (resumed && before.number == fp8.number && now.state.number(recipe_key) != number)
+    std::fputs("the checkpoint is of a run in fp8 by another recipe; scales are worked out anew\n", stderr);
+  now.state.keep(recipe_key, number);
 }
 
 }  // namespace cinta::train

@@ -29,7 +29,7 @@ std::string layer_of(const std::string& path) {
 double product_flops(std::string_view op, Inputs inputs, const Tensor& out) {
   const auto numel = [](const Tensor& tensor) { return static_cast<double>(tensor.numel()); };
   const Tensor& first = *inputs[0];
-  if (op == "linear" || op == "narrow_linear") return 2 * numel(out) * static_cast<double>(first.size(-1));
+  if (op == "linear") return 2 * numel(out) * static_cast<double>(first.size(-1));
   if (op == "matmul") return 2 * numel(out) * static_cast<double>(first.size(-1) * first.size(-2) / out.size(-2));
   if (op == "attention") return 4 * numel(first) * static_cast<double>(inputs[1]->size(-2));
   if (op == "self_attention") return 4 * numel(first) / 3 * static_cast<double>(first.size(1));

@@ -17,10 +17,10 @@ using kernels::ScaleRule;
 
 void set_scale(float& scale, float& inverse, float amax, ScaleRule rule) {
   scale = 1;
-  if (amax > 0 && std::isfinite(amax)) {
+  if (rule.largest > 0 && amax > 0 && std::isfinite(amax)) {
     scale = std::ldexp(rule.largest / amax, -rule.margin);
     if (rule.power_of_two && std::isfinite(scale)) scale = std::ldexp(1.0f, std::ilogb(scale));
-    scale = std::min(scale, 0x1p126f);
+    scale = std::clamp(scale, 0x1p-126f, 0x1p126f);
   }
   inverse = std::isfinite(amax) ? 1 / scale : NAN;
 }
@@ -30,16 +30,18 @@ void scale_blocks(View scales, View amax, ScaleRule rule) {
   for (int64_t i = 0; i < amax.numel(); ++i) set_scale(out[i], out[amax.numel() + i], amax.as<const float>()[i], rule);
 }
 
-void take_delayed(View scales, View state, View amax, bool stage) {
+void take_delayed(View scales, View state, View amax, ScaleRule rule, bool stage) {
   const float largest = *amax.as<const float>();
   float *out = scales.as<float>(), *held = state.as<float>();
   out[0] = held[kernels::delayed_scale];
   out[1] = std::isfinite(largest) ? held[kernels::delayed_inverse] : NAN;
+  if (held[kernels::delayed_history] == 0) set_scale(out[0], out[1], largest, rule);
   if (stage && std::isfinite(largest)) held[kernels::delayed_staged] = std::max(held[kernels::delayed_staged], largest);
 }
 
-void renew_delayed(View state, ScaleRule rule, bool most_recent) {
+void renew_delayed(View state, View factor, ScaleRule rule, bool most_recent) {
   float *held = state.as<float>(), *history = held + kernels::delayed_history, *end = held + state.numel();
+  if (factor && *factor.as<const float>() == 0) held[kernels::delayed_staged] = 0;
   if (held[kernels::delayed_staged] == 0) return;
   std::move_backward(history, end - 1, end);
   *history = std::exchange(held[kernels::delayed_staged], 0.0f);
@@ -54,9 +56,9 @@ constexpr std::array<float, 256> decoded = [] {
   return out;
 }();
 
-/// What codes mean, in f32: times the inverse scales where there are several, without where there is one.
+/// What codes mean, in f32: times the inverse scales where there are several, times `factor` where there is one.
 template <class Code>
-Tensor bring_back(const View& codes, const View& scales, Blocks blocks) {
+Tensor bring_back(const View& codes, const View& scales, Blocks blocks, float factor) {
   const int64_t columns = codes.size(1);
   const bool several = scales && scales.size(1) * scales.size(2) > 1;
   CategoryScope scope(Category::workspace);
@@ -67,7 +69,7 @@ Tensor bring_back(const View& codes, const View& scales, Blocks blocks) {
     for (int64_t i = begin; i < end; ++i)
       for (int64_t block = 0; block * blocks.columns < columns; ++block) {
         const int64_t last = std::min(columns, (block + 1) * blocks.columns);
-        float inverse = 1;
+        float inverse = factor;
         if (several)
           inverse =
               scales
@@ -79,9 +81,9 @@ Tensor bring_back(const View& codes, const View& scales, Blocks blocks) {
   return out;
 }
 
-Tensor bring_back(const View& codes, const View& scales, Blocks blocks) {
+Tensor bring_back(const View& codes, const View& scales, Blocks blocks, float factor) {
   return visit(codes.dtype, [&]<class T>() -> Tensor {
-    if constexpr (!std::is_arithmetic_v<T> && sizeof(T) == 1) return bring_back<T>(codes, scales, blocks);
+    if constexpr (!std::is_arithmetic_v<T> && sizeof(T) == 1) return bring_back<T>(codes, scales, blocks, factor);
     require<DtypeError>(false, "scaled_matmul", Where(), "codes of 8 bits, or f32 without scales, given ", codes.dtype);
     return {};
   });
@@ -93,12 +95,15 @@ float factor(const View& scales) {
 }
 
 void multiply(View y, View a, View a_scales, Blocks a_blocks, View b, View b_scales, Blocks b_blocks, float beta) {
+  // The product of two factors goes behind the sum, where it rounds once; one that f32 cannot hold goes in halves.
+  float before = 1, behind = factor(a_scales) * factor(b_scales);
+  if (!std::isnormal(behind) && !std::isnan(behind)) before = factor(a_scales), behind = factor(b_scales);
   Tensor left, right;
-  if (a.numel() > 0 && a.dtype != Dtype::f32) a = left = bring_back(a, a_scales, a_blocks);
-  if (b.numel() > 0 && b.dtype != Dtype::f32) b = right = bring_back(b, b_scales, b_blocks);
+  if (a.numel() > 0 && a.dtype != Dtype::f32) a = left = bring_back(a, a_scales, a_blocks, before);
+  if (b.numel() > 0 && b.dtype != Dtype::f32) b = right = bring_back(b, b_scales, b_blocks, 1);
   std::swap(b.shape[0], b.shape[1]);
   std::swap(b.strides[0], b.strides[1]);
-  kernels::matmul(cpu, y, a, b, factor(a_scales) * factor(b_scales), beta);
+  kernels::matmul(cpu, y, a, b, behind, beta);
 }
 
 const Install scale_from_amax{kernels::scale_from_amax, cpu, scale_blocks};

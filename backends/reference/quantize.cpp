@@ -23,10 +23,10 @@ void find_largest(View largest, View x, Blocks blocks) {
 }
 
 float scale_for(double amax, ScaleRule rule) {
-  if (amax == 0 || !std::isfinite(amax)) return 1;
+  if (rule.largest == 0 || amax == 0 || !std::isfinite(amax)) return 1;
   const double exact = std::ldexp(static_cast<float>(rule.largest / amax), -rule.margin);
   const double scale = rule.power_of_two ? std::exp2(std::floor(std::log2(exact))) : exact;
-  return static_cast<float>(std::min(scale, 0x1p126));
+  return static_cast<float>(std::clamp(scale, 0x1p-126, 0x1p126));
 }
 
 void set_scale(Element scale, Element inverse, double amax, ScaleRule rule) {
@@ -40,16 +40,21 @@ void scale_blocks(View scales, View amax, ScaleRule rule) {
     set_scale(at(scales, 0, i[0], i[1]), at(scales, 1, i[0], i[1]), at(amax, i), rule);
 }
 
-void take_delayed(View scales, View state, View amax, bool stage) {
+void take_delayed(View scales, View state, View amax, ScaleRule rule, bool stage) {
   const double largest = at(amax, 0, 0);
   const Element staged = at(state, kernels::delayed_staged);
-  at(scales, 0, 0, 0) = at(state, kernels::delayed_scale);
-  at(scales, 1, 0, 0) = std::isfinite(largest) ? double{at(state, kernels::delayed_inverse)} : NAN;
+  if (at(state, kernels::delayed_history) == 0) {
+    set_scale(at(scales, 0, 0, 0), at(scales, 1, 0, 0), largest, rule);
+  } else {
+    at(scales, 0, 0, 0) = at(state, kernels::delayed_scale);
+    at(scales, 1, 0, 0) = std::isfinite(largest) ? double{at(state, kernels::delayed_inverse)} : NAN;
+  }
   if (stage && std::isfinite(largest) && largest > staged) staged = largest;
 }
 
-void renew_delayed(View state, ScaleRule rule, bool most_recent) {
+void renew_delayed(View state, View factor, ScaleRule rule, bool most_recent) {
   const Element staged = at(state, kernels::delayed_staged);
+  if (factor && at(factor, 0) == 0) staged = 0.0;
   if (staged == 0) return;
   for (int64_t i = state.size(0) - 1; i > kernels::delayed_history; --i) at(state, i) = at(state, i - 1);
   at(state, kernels::delayed_history) = staged;
