@@ -48,6 +48,9 @@ bool reconciled(Dtype one, Dtype other);
 /// The type in which the inputs of `op` are to be presented; none where they stay as they are. Autocast is on.
 std::optional<Dtype> presented_type(const char* op, std::span<const Tensor* const> inputs);
 
+/// `x` in f32 where autocast is on: for what is written with other ops, and wide as a whole.
+Tensor widened(const char* op, const Tensor& x);
+
 /// `x` in `dtype`, if it is of a type that autocast changes, for `op`; a keeper hears of one that is. A leaf that fills
 /// its storage is presented by the shadow of that storage, with the leaf's own seat: its gradient arrives in the leaf's
 /// type. Anything else is cast by an op. A shadow follows what ops and optimizers write, not what is written through

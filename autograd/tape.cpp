@@ -122,6 +122,10 @@ class Walk {
         seed = options_.seeds[i];
         require<ShapeError>(seed.shape() == root.shape(), "backward", where_, "a seed of the output's shape: ", root,
                             ", given ", seed);
+        require<DtypeError>(seed.dtype() == root.dtype(), "backward", where_, "a seed of the output's type: ", root,
+                            ", given ", seed);
+        require<DeviceError>(seed.device() == root.device(), "backward", where_,
+                             "a seed on the output's device: ", root, ", given ", seed);
       }
       Scoped recording(&Mode::recording, options_.create_graph);
       Sink(root.slot.get()).put(seed);

@@ -124,7 +124,7 @@ Tensor count_correct(const Tensor& logits, const Tensor& labels, Where where) {
 
 Tensor mse(const Tensor& prediction, const Tensor& target, Reduction reduction, Where where) {
   check_pair("mse", "prediction", prediction, "target", target, reduction, where);
-  const Tensor distance = subtract(prediction, target, where);
+  const Tensor distance = subtract(autograd::widened("mse", prediction), autograd::widened("mse", target), where);
   return reduce(multiply(distance, distance, where), reduction, where);
 }
 

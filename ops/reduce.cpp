@@ -109,7 +109,8 @@ Tensor var(const Tensor& x, std::vector<int> dims, int correction, bool keep_dim
   const int64_t count = reduced_count(x, shape);
   require<ShapeError>(count > correction, "var", where, "more than ", correction, " elements a result: ", x, " gives ",
                       count);
-  const Tensor distance = subtract(x, mean(x, dims, true, where), where);
+  const Tensor values = autograd::widened("var", x),
+               distance = subtract(values, mean(values, dims, true, where), where);
   const Tensor total = sum(multiply(distance, distance, where), std::move(dims), keep_dims, where);
   return affine(total, 1.0 / static_cast<double>(count - correction), 0, where);
 }

@@ -73,6 +73,8 @@ TEST_CASE("each op is presented with the types of its policy", "[autocast]") {
     CHECK(sum(low).dtype() == Dtype::f32);
     CHECK(cross_entropy(low, whole).dtype() == Dtype::f32);
     CHECK(mse(low, wide).dtype() == Dtype::f32);
+    CHECK(mse(low, low).dtype() == Dtype::f32);
+    CHECK(var(low).dtype() == Dtype::f32);
     CHECK(reshape(x, {24}).dtype() == Dtype::f32);  // none
     CHECK(matmul(exact, transpose(exact, 0, 1)).dtype() == Dtype::f64);
     CHECK(cast(low, Dtype::f32).dtype() == Dtype::f32);
@@ -300,6 +302,13 @@ TEST_CASE("a sweep over shadows that were out of date is noticed by what was sav
   optimizer.step();
   CHECK(w.storage()->shadow.storage.get() == own);
   CHECK(values(forward(bf16_scope)) == values(linear(cast(detach(x), Dtype::bf16), cast(detach(w), Dtype::bf16))));
+}
+
+TEST_CASE("squares of f16 numbers do not overflow on the way to a mean", "[autocast]") {
+  const Tensor far = cast(full({4}, 300), Dtype::f16), near = cast(full({4}, -300), Dtype::f16);
+  const AutocastScope scope(f16_scope);
+  CHECK(item(mse(far, near)) == 360000);
+  CHECK(item(var(concat({far, near}, 0), {}, 0)) == 90000);
 }
 
 TEST_CASE("gradients of gradients of norms in fp16 are those of the fused rows", "[autocast]") {

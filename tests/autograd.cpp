@@ -166,6 +166,8 @@ TEST_CASE("what is asked of the tape wrongly is refused with the place", "[autog
     CHECK(error.find(part) != std::string::npos);
   };
   names_place(error_of<ShapeError>([&] { backward(x * 2.0); }), "one element, or a seed: f32[2]@cpu");
+  names_place(error_of<DtypeError>([&] { backward(x * 2.0, {.seeds = {cast(detach(x), Dtype::f64)}}); }),
+              "a seed of the output's type: f32[2]@cpu, given f64[2]@cpu");
   names_place(error_of<ShapeError>([&] { backward(x * 2.0, {.seeds = {plain}}); }), "f32[1]@cpu");
   names_place(error_of<ShapeError>([&] { grad({x * 2.0, x * 3.0}, {x}, {.seeds = {x}}); }), "2 outputs, given 1");
   names_place(error_of<ValueError>([&] { backward(plain); }), "is on the tape");
