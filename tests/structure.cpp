@@ -123,6 +123,7 @@ TEST_CASE("<cinta/cinta.h> reaches every public header, and pulls in the standar
                                           "data/directory_lock.h",
                                           "autograd/copy.h",
                                           "autograd/function.h",
+                                          "autograd/joined_observer.h",
                                           "autograd/saved.h",
                                           "autograd/sink.h",
                                           "core/random.h",

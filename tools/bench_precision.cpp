@@ -53,7 +53,7 @@ void check(const PrecisionOptions& options, CLI::App& app) {
   require(!options.command.empty() && options.command.front() == "train" && command.get_subcommands({}).empty(),
           "bench", Where(),
           "behind -- stands what all modes share, such as: cinta bench precision -- train mlp --data digits.csv");
-  for (const char* name : {"precision", "loss_scale", "seed", "seeds", "output_dir", "resume", "params", "result"})
+  for (const char* name : {"precision", "loss_scale", "seed", "seeds", "output_dir", "resume", "params", "result", "exponents"})
     require(!gives(options.command, name), "bench", Where(), "--", name, " is given to the runs by the benchmark");
   settle(app, options.command);  // what it names must exist before the first run
 }
@@ -78,6 +78,7 @@ nlohmann::json params_of(const std::string& mode, int64_t seed) {
   const size_t colon = mode.find(':');
   nlohmann::json params{{"precision", mode.substr(0, colon)}, {"seed", seed}};
   if (colon != mode.npos) params["loss_scale"] = mode.substr(colon + 1);
+  if (seed == 0) params["exponents"] = true;
   return params;
 }
 

@@ -1,6 +1,7 @@
-// --report, --report_to, --trace and --trace_steps.
+// --report, --report_to, --exponents, --trace and --trace_steps.
 #include "tools/report_options.h"
 
+#include "cinta/train/exponents.h"
 #include "cinta/train/report_page.h"
 #include "cinta/train/reports.h"
 #include "tools/commands.h"
@@ -29,6 +30,10 @@ void ReportOptions::add_to(CLI::App& command) {
   command.add_option("--report", report, "html: report.html in the output directory, kept up to date; none")
       ->capture_default_str()
       ->check(CLI::IsMember({"html", "none"}));
+  command.add_flag(
+      "--exponents", exponents,
+      "exponents.svg and .json in the output directory: the powers of two that the numbers of the first and "
+      "the last step lie between, and the limits of narrow formats");
   command.add_option("--trace", trace, "file for a timeline of some steps: ui.perfetto.dev opens it");
   command.add_option("--trace_steps", trace_steps, "the first and the last step of --trace")->capture_default_str();
 }
@@ -41,6 +46,7 @@ void ReportOptions::add_callbacks(train::RunOptions& run) const {
   }
   const auto [first, last] = parse_steps(trace_steps);
   if (!trace.empty()) run.callbacks.push_back(std::make_shared<train::TraceReport>(trace, first, last, Where()));
+  if (exponents) run.callbacks.push_back(std::make_shared<train::ExponentReport>());
   if (report == "html")  // after what traces
     run.callbacks.push_back(std::make_shared<train::ReportPage>(train::ReportPage::Options{.command = command_line}));
 }

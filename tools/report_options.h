@@ -9,6 +9,7 @@ namespace cinta::tools {
 
 struct ReportOptions {
   std::string report_to = "jsonl", trace, trace_steps = "2:4", report = "html";
+  bool exponents = false;
 
   void add_to(CLI::App& command);
   /// Adds what was asked for to `run`. Throws ValueError.
