@@ -80,7 +80,8 @@ class ExponentWatch::Observer final : public autograd::JoinedObserver {
   }
 
  private:
-  Exponents& of(Exponents::Kind kind, const std::string& name) {
+  Exponents& of(Exponents::Kind kind, std::string name) {
+    if (name.empty()) name = "outside of modules";
     for (Exponents& one : found_)
       if (one.kind == kind && one.name == name) return one;
     found_.push_back({.kind = kind, .name = name});
