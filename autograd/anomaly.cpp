@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "cinta/autograd/joined_observer.h"
+
 namespace cinta::autograd {
 namespace {
 
@@ -19,11 +21,14 @@ void check(const char* op, Where where, const char* what, const Tensor& tensor) 
           " values that are NaN or infinite, the first at ", first, ": ", tensor);
 }
 
-struct Anomaly : Observer {
+struct Anomaly : JoinedObserver {
+  Anomaly() { attach(); }
   void forward(const char* name, Where where, std::span<const Tensor> outputs) override {
+    JoinedObserver::forward(name, where, outputs);
     for (const Tensor& output : outputs) check(name, where, "the output", output);
   }
   void backward(const Node& node, std::span<const Tensor> gradients) override {
+    JoinedObserver::backward(node, gradients);
     for (const Tensor& gradient : gradients)
       check(node.name(), node.where, "a gradient made by the backward", gradient);
   }
@@ -31,9 +36,6 @@ struct Anomaly : Observer {
 
 }  // namespace
 
-AnomalyScope::AnomalyScope() : observer_(std::make_unique<Anomaly>()), before_(mode().observer) {
-  mode().observer = observer_.get();
-}
-AnomalyScope::~AnomalyScope() { mode().observer = before_; }
+AnomalyScope::AnomalyScope() : observer_(std::make_shared<Anomaly>()) {}
 
 }  // namespace cinta::autograd

@@ -4,16 +4,14 @@
 
 namespace cinta::autograd {
 
-/// Reads every result back to the host: slow, for finding faults only. Throws ValueError naming the op and its place.
+/// An observer that was there before goes on watching. Reads every result back to the host: slow, for finding faults
+/// only. Throws ValueError naming the op and its place.
 class AnomalyScope {
  public:
   AnomalyScope();
-  ~AnomalyScope();
-  AnomalyScope(const AnomalyScope&) = delete;
 
  private:
-  std::unique_ptr<Observer> observer_;
-  Observer* before_;
+  std::shared_ptr<Observer> observer_;
 };
 
 }  // namespace cinta::autograd

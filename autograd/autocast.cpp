@@ -18,18 +18,12 @@ constexpr std::string_view low_ops[] = {"linear",   "matmul",        "attention"
                                         "rms_norm", "residual_norm", "embedding", "embedding_sum",  "gather_rows"};
 constexpr std::string_view wide_ops[] = {"exp",      "log",    "sqrt", "rsqrt",   "pow",        "erf",
                                          "softplus", "divide", "sum",  "softmax", "log_softmax"};
-constexpr std::string_view none_ops[] = {"cast",    "to",      "contiguous", "alias",  "own_gradient", "add_gradients",
-                                         "reshape", "permute", "slice",      "expand", "narrow_linear"};
+constexpr std::string_view none_ops[] = {"cast",          "to",      "contiguous", "alias", "own_gradient",
+                                         "add_gradients", "reshape", "permute",    "slice", "expand"};
 
 bool castable(Dtype dtype) { return dtype == Dtype::f32 || dtype == Dtype::bf16 || dtype == Dtype::f16; }
 
-/// Whether the present path is one of `modules` or below it.
-bool within(const std::vector<std::string>& modules) {
-  const std::string_view path = NameScope::path();
-  return std::ranges::any_of(modules, [path](const std::string& module) {
-    return path.starts_with(module) && (path.size() == module.size() || path[module.size()] == '.');
-  });
-}
+bool is_kept_wide(const Autocast& now) { return std::ranges::any_of(now.wide_modules, NameScope::within); }
 
 /// `x`, a leaf, in the memory that its storage keeps for this purpose; brought up to date where x was written since.
 Tensor shadow_of(const Tensor& x, Dtype dtype) {
@@ -73,7 +67,7 @@ CastPolicy cast_policy(std::string_view op) {
 
 std::shared_ptr<NarrowProducts> narrow_products(std::span<const Tensor* const> inputs) {
   const Autocast* now = mode().autocast.get();
-  if (!now || !now->products || within(now->wide_modules) || now->products->keeps_out(NameScope::path())) return {};
+  if (!now || !now->products || is_kept_wide(*now) || now->products->keeps_out()) return {};
   const auto fits = [](const Tensor* input) { return !*input || castable(input->dtype()); };
   return std::ranges::all_of(inputs, fits) ? now->products : nullptr;
 }
@@ -86,7 +80,7 @@ std::optional<Dtype> presented_type(const char* op, std::span<const Tensor* cons
   const Autocast& now = *mode().autocast;
   CastPolicy policy = cast_policy(op);
   if (policy == CastPolicy::none) return {};
-  if (within(now.wide_modules)) policy = CastPolicy::wide;
+  if (is_kept_wide(now)) policy = CastPolicy::wide;
   if (policy != CastPolicy::promote) return policy == CastPolicy::low ? now.low : Dtype::f32;
   std::optional<Dtype> common;
   for (const Tensor* input : inputs) {

@@ -6,12 +6,18 @@
 
 namespace cinta::autograd {
 
-/// Observes from its construction on, and lets the observer that was there before see everything too.
+/// Observes between attach() and detach(), and lets the observer that was there before see everything too.
 class JoinedObserver : public Observer {
  public:
-  JoinedObserver() : before_(std::exchange(mode().observer, this)) {}
-  ~JoinedObserver() override {
-    if (mode().observer == this) mode().observer = before_;
+  JoinedObserver() = default;
+  ~JoinedObserver() override { detach(); }
+  void attach() { before_ = std::exchange(mode().observer, this); }
+  /// In any order; those attached later go on watching.
+  void detach() {
+    Observer** link = &mode().observer;
+    while (auto* later = *link == this ? nullptr : dynamic_cast<JoinedObserver*>(*link)) link = &later->before_;
+    if (*link == this) *link = before_;
+    before_ = nullptr;
   }
   JoinedObserver(const JoinedObserver&) = delete;
   JoinedObserver& operator=(const JoinedObserver&) = delete;
@@ -41,7 +47,7 @@ class JoinedObserver : public Observer {
   }
 
  private:
-  Observer* before_;
+  Observer* before_ = nullptr;
 };
 
 }  // namespace cinta::autograd

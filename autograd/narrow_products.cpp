@@ -88,14 +88,11 @@ std::shared_ptr<NarrowProducts::Layer> NarrowProducts::layer(const Tensor& weigh
   return free;
 }
 
-bool NarrowProducts::keeps_out(const std::string& path) {
-  for (size_t i = 0; i < recipe_.wide_modules.size(); ++i) {
-    const std::string& module = recipe_.wide_modules[i];
-    if (!path.starts_with(module) || (path.size() > module.size() && path[module.size()] != '.')) continue;
-    met_[i] = true;
-    return true;
-  }
-  return false;
+bool NarrowProducts::keeps_out() {
+  const auto named = std::ranges::find_if(recipe_.wide_modules, NameScope::within);
+  if (named == recipe_.wide_modules.end()) return false;
+  met_[static_cast<size_t>(named - recipe_.wide_modules.begin())] = true;
+  return true;
 }
 
 void NarrowProducts::check(int64_t rows, const Tensor& weight, Where where) const {

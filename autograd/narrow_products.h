@@ -59,8 +59,8 @@ class NarrowProducts {
   struct Layer;
   /// The layer at the present path (NameScope) that has this weight.
   std::shared_ptr<Layer> layer(const Tensor& weight);
-  /// Whether the recipe's wide_modules name `path`.
-  bool keeps_out(const std::string& path);
+  /// Whether the recipe's wide_modules name the present path (NameScope) or one above it.
+  bool keeps_out();
   /// Throws what check_product() does for the three products of a layer: x[rows,K] w[N,K]^T and the two of its
   /// gradients.
   void check(int64_t rows, const Tensor& weight, Where where) const;

@@ -38,6 +38,9 @@ NameScope::NameScope(std::string_view name) : length_before_(scope_path.size()) 
 }
 NameScope::~NameScope() { scope_path.resize(length_before_); }
 const std::string& NameScope::path() { return scope_path; }
+bool NameScope::within(std::string_view module) {
+  return scope_path.starts_with(module) && (scope_path.size() == module.size() || scope_path[module.size()] == '.');
+}
 
 PathScope::PathScope(std::string path) : before_(std::exchange(scope_path, std::move(path))) {}
 PathScope::~PathScope() { scope_path = std::move(before_); }

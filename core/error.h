@@ -84,6 +84,8 @@ class NameScope {
   NameScope& operator=(const NameScope&) = delete;
   /// The dotted path of the scopes alive on this thread.
   static const std::string& path();
+  /// Whether that path is `module` or below it.
+  static bool within(std::string_view module);
 
  private:
   size_t length_before_;

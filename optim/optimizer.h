@@ -39,7 +39,8 @@ class Optimizer {
   /// The base rate, which a step's rate factor and a parameter's own multiply.
   double rate() const { return rule_.rate; }
   const std::vector<Unit>& units() const { return units_; }
-  /// f32[1] on the device: what the last step's gradients were multiplied by; 0: it was skipped.
+  /// f32[1] on the device: what the last step's gradients were multiplied by; 0: it was skipped. Of no meaning
+  /// before the first step.
   Tensor gradient_factor() const { return scalars_.with_layout({1}, {1}, kernels::sweep_gradient_factor); }
   /// The sum of squares of each trained group's gradients, f64, as the last step that measured a norm found them.
   const Tensor& squares() const { return norm_->squares(); }

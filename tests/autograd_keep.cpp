@@ -141,6 +141,20 @@ TEST_CASE("the hunt for NaN names the op and its place", "[autograd][anomaly]") 
     CHECK(error.find("[linear] the output has 3 of 72 values") == 0);
     CHECK(error.find("in bert.encoder.layer.1") != std::string::npos);
   }
+  SECTION("beside one who watches already") {
+    struct Count : Observer {
+      int ops = 0;
+      void forward(const char*, Where, std::span<const Tensor>) override { ++ops; }
+      void backward(const Node&, std::span<const Tensor>) override {}
+    } count;
+    const Scoped watching(&Mode::observer, static_cast<Observer*>(&count));
+    {
+      const AnomalyScope scope;
+      exp(x);
+    }
+    exp(x);
+    CHECK(count.ops == 2);
+  }
   CHECK(mode().observer == nullptr);
   sqrt(x);  // nobody watches any more
 }

@@ -53,7 +53,8 @@ void check(const PrecisionOptions& options, CLI::App& app) {
   require(!options.command.empty() && options.command.front() == "train" && command.get_subcommands({}).empty(),
           "bench", Where(),
           "behind -- stands what all modes share, such as: cinta bench precision -- train mlp --data digits.csv");
-  for (const char* name : {"precision", "loss_scale", "seed", "seeds", "output_dir", "resume", "params", "result", "exponents"})
+  for (const char* name :
+       {"precision", "loss_scale", "seed", "seeds", "output_dir", "resume", "params", "result", "exponents"})
     require(!gives(options.command, name), "bench", Where(), "--", name, " is given to the runs by the benchmark");
   settle(app, options.command);  // what it names must exist before the first run
 }

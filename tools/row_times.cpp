@@ -24,7 +24,8 @@ double flops_of(std::string_view row, std::span<const View> views) {
   const auto attention = [](const View& q, const View& k, int products) {
     return 2.0 * products * count(q) * static_cast<double>(k.size(-2));
   };
-  if (row == "matmul" || row == "linear" || row == "scaled_matmul") return 2 * count(views[0]) * static_cast<double>(views[1].size(-1));
+  if (row == "matmul" || row == "linear" || row == "scaled_matmul")
+    return 2 * count(views[0]) * static_cast<double>(views[1].size(-1));
   if (row == "attention") return attention(views[2], views[3], 2);
   if (row == "attention_backward") return attention(views[4], views[5], 5);  // the scores are made again
   return 0;

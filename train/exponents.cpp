@@ -41,7 +41,7 @@ double Exponents::saturating(int top_exponent) const {
 
 class ExponentWatch::Observer final : public autograd::JoinedObserver {
  public:
-  explicit Observer(const models::Module& model) : parameters_(model.parameters()) {}
+  explicit Observer(const models::Module& model) : parameters_(model.parameters()) { attach(); }
 
   void forward(const char* name, Where where, std::span<const Tensor> outputs) override {
     JoinedObserver::forward(name, where, outputs);
@@ -94,13 +94,13 @@ class ExponentWatch::Observer final : public autograd::JoinedObserver {
   int walking_ = 0;  ///< nodes whose backward runs: ops inside are rules, or recomputed
 };
 
-ExponentWatch::ExponentWatch(const models::Module& model) : observer_(std::make_unique<Observer>(model)) {}
+ExponentWatch::ExponentWatch(const models::Module& model) : observer_(std::make_shared<Observer>(model)) {}
 ExponentWatch::~ExponentWatch() = default;
 std::vector<Exponents> ExponentWatch::take() { return observer_->take(); }
 
 void ExponentReport::on_step_begin(const Moment& now) {
   const bool first = steps_.empty(), last = now.state.step + 1 == now.options.max_steps;
-  if (!now.options.output_dir.empty() && (first || last)) watch_ = std::make_unique<ExponentWatch>(now.task.model());
+  if (!now.options.output_dir.empty() && (first || last)) watch_ = std::make_shared<ExponentWatch>(now.task.model());
 }
 
 void ExponentReport::on_pre_optimizer_step(const Moment& now) {

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "cinta/autograd/mode.h"
+#include "cinta/autograd/joined_observer.h"
 #include "cinta/core/context.h"
 
 namespace cinta::train {
@@ -20,7 +20,7 @@ using Kind = TraceSlice::Kind;
 
 /// The slices under way are a stack: what ends is the last that began under its name. Those above it, whose op threw,
 /// have no end and are not written.
-class Trace::Recorder : public autograd::Observer {
+class Trace::Recorder : public autograd::JoinedObserver {
  public:
   ~Recorder() override { stop(); }
 
@@ -28,18 +28,17 @@ class Trace::Recorder : public autograd::Observer {
     require(!on_, "trace", Where(), "a trace that is on is not started again: ", name);
     on_ = true;
     open_.clear();
-    outer_ = std::exchange(autograd::mode().observer, this);
+    attach();
     begin({.kind = Kind::phase, .name = name, .begin = now()});
   }
   void stop() {
     if (!std::exchange(on_, false)) return;
-    if (autograd::mode().observer == this) autograd::mode().observer = outer_;
+    detach();
     if (!open_.empty()) slices_[open_.front()].end = now();
-    outer_ = nullptr;
   }
 
   void before(const char* name, std::span<const Tensor* const> inputs) override {
-    if (outer_) outer_->before(name, inputs);
+    JoinedObserver::before(name, inputs);
     TraceSlice slice{.kind = Kind::forward, .name = name, .begin = 0, .module = NameScope::path()};
     for (const Tensor* input : inputs)
       if (*input) add_tensor(slice.inputs, slice.bytes, *input);
@@ -51,22 +50,22 @@ class Trace::Recorder : public autograd::Observer {
       for (const Tensor& output : outputs) add_tensor(slice->outputs, slice->bytes, output);
       count_memory(slice->end);
     }
-    if (outer_) outer_->forward(name, where, outputs);
+    JoinedObserver::forward(name, where, outputs);
   }
   void saved(const autograd::Node& node, const Tensor& tensor, const autograd::Hole* hole) override {
     const bool leaf = tensor.slot && tensor.slot->leaf;
     if (ended_ && !hole && !leaf) slices_[*ended_].saved_bytes += tensor.bytes();
-    if (outer_) outer_->saved(node, tensor, hole);
+    JoinedObserver::saved(node, tensor, hole);
   }
   void recorded(const autograd::Node& node) override {
     if (ended_) {
       slices_[*ended_].node = node.number;
       recorded_[node.number] = *ended_;
     }
-    if (outer_) outer_->recorded(node);
+    JoinedObserver::recorded(node);
   }
   void before_backward(const autograd::Node& node) override {
-    if (outer_) outer_->before_backward(node);
+    JoinedObserver::before_backward(node);
     TraceSlice slice{.kind = Kind::backward, .name = node.name(), .begin = 0, .place = place_of(node.where)};
     slice.node = node.number;
     if (const auto made = recorded_.find(node.number); made != recorded_.end())
@@ -79,15 +78,15 @@ class Trace::Recorder : public autograd::Observer {
         if (gradient) add_tensor(slice->outputs, slice->bytes, gradient);
       count_memory(slice->end);
     }
-    if (outer_) outer_->backward(node, gradients);
+    JoinedObserver::backward(node, gradients);
   }
   void enter(const char* phase) override {
-    if (outer_) outer_->enter(phase);
+    JoinedObserver::enter(phase);
     begin({.kind = Kind::phase, .name = phase, .begin = 0});
   }
   void leave(const char* phase) override {
     if (TraceSlice* slice = end(Kind::phase, phase)) count_memory(slice->end);
-    if (outer_) outer_->leave(phase);
+    JoinedObserver::leave(phase);
   }
 
   const std::vector<TraceSlice>& slices() const { return slices_; }
@@ -133,7 +132,6 @@ class Trace::Recorder : public autograd::Observer {
 
   const Clock::time_point made_ = Clock::now();
   bool on_ = false;
-  autograd::Observer* outer_ = nullptr;
   std::vector<TraceSlice> slices_;
   std::vector<size_t> open_;                       ///< of slices_, the outermost first
   std::optional<size_t> ended_;                    ///< the slice that ended last, while no other has begun
@@ -143,7 +141,7 @@ class Trace::Recorder : public autograd::Observer {
   Device device_ = cpu;
 };
 
-Trace::Trace() : recorder_(std::make_unique<Recorder>()) {}
+Trace::Trace() : recorder_(std::make_shared<Recorder>()) {}
 Trace::~Trace() = default;
 void Trace::start(const std::string& name) { recorder_->start(name); }
 void Trace::stop() { recorder_->stop(); }

@@ -71,12 +71,13 @@ double scale_of(const View& scales, int which, int64_t row, int64_t column, Bloc
 
 void quantize_matrix(View codes, View x, View scales, Blocks blocks, View counts) {
   const auto facts = std::ranges::find(float_formats, name_of(codes.dtype), &FormatFacts::name);
+  const double largest = facts == std::end(float_formats) ? INFINITY : facts->largest;
   int64_t too_large = 0, vanished = 0;
   for (const Index& i : Indices(x.shape)) {
     const double value = at(x, i);
     const float scaled = static_cast<float>(value) * static_cast<float>(scale_of(scales, 0, i[0], i[1], blocks));
     at(codes, i) = codes.dtype == Dtype::f32 ? float{tf32(scaled)} : scaled;
-    too_large += std::abs(scaled) > facts->largest;
+    too_large += std::abs(scaled) > largest;
     vanished += value != 0 && at(codes, i) == 0.0;
   }
   if (!counts) return;
