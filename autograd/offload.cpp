@@ -74,7 +74,7 @@ class Offload : public Keeper {
 }  // namespace
 
 OffloadScope::OffloadScope(Device to, int64_t smallest_bytes)
-    : keeper_(std::make_unique<Offload>(to, smallest_bytes)), before_(mode().keeper) {
+    : keeper_(std::make_shared<Offload>(to, smallest_bytes)), before_(mode().keeper) {
   if (!before_) mode().keeper = keeper_.get();
 }
 OffloadScope::~OffloadScope() { mode().keeper = before_; }

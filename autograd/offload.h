@@ -13,7 +13,7 @@ class OffloadScope {
   OffloadScope(const OffloadScope&) = delete;
 
  private:
-  std::unique_ptr<Keeper> keeper_;
+  std::shared_ptr<Keeper> keeper_;
   Keeper* before_;
 };
 

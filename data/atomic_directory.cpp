@@ -48,7 +48,7 @@ ByteSink& AtomicDirectory::add(const std::string& name, Where where) {
   require(is_plain_name(name), "directory", where, "a name without a directory, given '", name, "'");
   finish_file();
   require(written_.emplace(name, Written{}).second, "directory", where, "the file '", name, "' is added once");
-  file_ = std::make_unique<OutputFile>(temporary_ + "/" + name, 0, where);
+  file_ = std::make_shared<OutputFile>(temporary_ + "/" + name, 0, where);
   return *file_;
 }
 

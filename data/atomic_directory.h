@@ -42,7 +42,7 @@ class AtomicDirectory {
   void finish_file();
 
   std::string path_, temporary_;
-  std::unique_ptr<OutputFile> file_;
+  std::shared_ptr<OutputFile> file_;
   std::map<std::string, Written> written_;
   bool in_place_ = false;
 };

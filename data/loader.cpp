@@ -19,12 +19,13 @@ struct Order::Cache {
   std::array<int64_t, 2> epochs{-1, -1};
 };
 
+bool Batch::operator==(const Batch&) const = default;
+
 Order::Order(int64_t count, int64_t batch_size, uint64_t seed, Where where)
-    : count_(count), batch_size_(batch_size), seed_(seed), cache_(std::make_unique<Cache>()) {
+    : count_(count), batch_size_(batch_size), seed_(seed), cache_(std::make_shared<Cache>()) {
   require(count > 0, "loader", where, "there is no sample");
   require(batch_size > 0, "loader", where, "batch size must be positive, given ", batch_size);
 }
-Order::~Order() = default;
 
 std::vector<Draw> Order::draws(int64_t step) const {
   std::vector<Draw> out;
@@ -86,7 +87,7 @@ struct Prefetcher::State {
 };
 
 Prefetcher::Prefetcher(const BatchSource& source, int64_t first_step, int64_t depth)
-    : state_(std::make_unique<State>(source, first_step, depth)) {
+    : state_(std::make_shared<State>(source, first_step, depth)) {
   require(depth > 0, "loader", Where(), "at least one batch is made ahead, given ", depth);
   state_->thread = std::thread([state = state_.get()] { state->work(); });
 }

@@ -20,7 +20,7 @@ struct Batch {
   std::vector<int64_t> rows;     ///< masked models: [capacity], flat positions (sample * length + place) of the targets
   std::vector<int64_t> labels;   ///< [samples], or one for each row; -100 is ignored
   std::vector<int64_t> kinds;    ///< pairs for next-sentence prediction: [samples]; -100 is ignored
-  bool operator==(const Batch&) const = default;
+  bool operator==(const Batch&) const;
 };
 
 /// Anything that makes the batch of a step. `batch` must be a pure function of `step` and safe to call from any thread.
@@ -55,7 +55,8 @@ class Order {
  public:
   /// Throws ValueError unless there are samples and batches have at least one.
   Order(int64_t count, int64_t batch_size, uint64_t seed, Where where = Where::current());
-  ~Order();
+  Order(const Order&) = delete;
+  Order& operator=(const Order&) = delete;
   /// The samples of a step.
   std::vector<Draw> draws(int64_t step) const;
   /// Steps that see every sample at least once.
@@ -67,7 +68,7 @@ class Order {
   struct Cache;  // the permutations last used, so that an epoch's is made once
   int64_t count_, batch_size_;
   uint64_t seed_;
-  std::unique_ptr<Cache> cache_;
+  std::shared_ptr<Cache> cache_;
 };
 
 /// Batches of consecutive steps, made ahead of time by one thread. What the source throws at a step is thrown by the
@@ -77,11 +78,13 @@ class Prefetcher {
   /// Starts at `first_step`; `source` must outlive this. At most `depth` batches wait.
   Prefetcher(const BatchSource& source, int64_t first_step, int64_t depth = 4);
   ~Prefetcher();
+  Prefetcher(const Prefetcher&) = delete;
+  Prefetcher& operator=(const Prefetcher&) = delete;
   Batch next();
 
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  std::shared_ptr<State> state_;
 };
 
 }  // namespace cinta::data

@@ -5,6 +5,11 @@
 
 namespace cinta::data {
 
+std::span<const int32_t> Sequences::tokens(int64_t sequence) const {
+  return ids.subspan(static_cast<size_t>(sequence * length) + 1,
+                     static_cast<size_t>(lengths[static_cast<size_t>(sequence)]) - 2);
+}
+
 Sequences sequences_of(int64_t length, SequenceArrays arrays) {
   const auto held = std::make_shared<const SequenceArrays>(std::move(arrays));
   return {static_cast<int64_t>(held->lengths.size()), length, held->ids, held->lengths, held->documents, held};

@@ -19,10 +19,7 @@ struct Sequences {
   std::shared_ptr<const void> held;
 
   /// A sequence's tokens between [CLS] and [SEP].
-  std::span<const int32_t> tokens(int64_t sequence) const {
-    return ids.subspan(static_cast<size_t>(sequence * length) + 1,
-                       static_cast<size_t>(lengths[static_cast<size_t>(sequence)]) - 2);
-  }
+  std::span<const int32_t> tokens(int64_t sequence) const;
 };
 
 /// What sequences are gathered in.

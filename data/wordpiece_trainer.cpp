@@ -173,8 +173,7 @@ struct WordCounter::Table {
   std::unordered_map<std::string, int64_t> counts;
 };
 
-WordCounter::WordCounter(TokenizerOptions options) : options_(options), table_(std::make_unique<Table>()) {}
-WordCounter::~WordCounter() = default;
+WordCounter::WordCounter(TokenizerOptions options) : options_(options), table_(std::make_shared<Table>()) {}
 
 void WordCounter::add(std::string_view text, const std::string& name, Where where) {
   for (std::string& word : basic_words(text, options_, name, where)) ++table_->counts[std::move(word)];

@@ -23,7 +23,8 @@ struct WordCount {
 class WordCounter {
  public:
   explicit WordCounter(TokenizerOptions options = {});
-  ~WordCounter();
+  WordCounter(const WordCounter&) = delete;
+  WordCounter& operator=(const WordCounter&) = delete;
   /// `name` stands for the text in messages. Throws FileError for text that is not UTF-8.
   void add(std::string_view text, const std::string& name = "text", Where where = Where::current());
   /// In the order of the words' bytes.
@@ -32,7 +33,7 @@ class WordCounter {
  private:
   struct Table;
   TokenizerOptions options_;
-  std::unique_ptr<Table> table_;
+  std::shared_ptr<Table> table_;
 };
 
 /// A vocabulary of at most `size` tokens: the five special ones, the characters (the 1000 most frequent; words with

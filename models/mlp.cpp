@@ -11,7 +11,7 @@ Mlp::Mlp(const std::vector<int64_t>& sizes, uint64_t seed, Activation activation
   for (size_t i = 0; i + 1 < sizes.size(); ++i) {
     require<ShapeError>(sizes[i] > 0 && sizes[i + 1] > 0, "mlp", where, "sizes are positive, given ", sizes[i], " and ",
                         sizes[i + 1]);
-    layers_.push_back(std::make_unique<Linear>(
+    layers_.push_back(std::make_shared<Linear>(
         sizes[i], sizes[i + 1], Init{Init::uniform, 1 / std::sqrt(static_cast<double>(sizes[i]))}, device));
     add_child("layers." + std::to_string(i), *layers_.back());
   }

@@ -16,7 +16,7 @@ class Mlp : public Module {
   Tensor operator()(const Tensor& x, Where where = Where::current()) const;
 
  private:
-  std::vector<std::unique_ptr<Linear>> layers_;
+  std::vector<std::shared_ptr<Linear>> layers_;
   Activation activation_;
 };
 

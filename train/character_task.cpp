@@ -35,10 +35,10 @@ CharacterTask::CharacterTask(const CharacterCorpus& corpus, models::BertConfig c
                              uint64_t seed, Device device, Where where)
     : corpus_(corpus), batch_size_(batch_size), length_(config.max_position_embeddings), device_(device) {
   config.vocab_size = corpus.characters.size();
-  batches_ = std::make_unique<data::WindowBatches>(corpus.train, length_, batch_size, seed, where);
+  batches_ = std::make_shared<data::WindowBatches>(corpus.train, length_, batch_size, seed, where);
   require(static_cast<int64_t>(corpus.held_out.size()) > length_, "characters", where, "the held-out ",
           corpus.held_out.size(), " characters are no sequence of ", length_, " and the character after it");
-  model_ = std::make_unique<models::CharacterTransformer>(config, seed, device, where);
+  model_ = std::make_shared<models::CharacterTransformer>(config, seed, device, where);
 }
 
 Forward CharacterTask::forward(const data::Batch& batch) {
@@ -69,6 +69,8 @@ MetricFields CharacterTask::evaluate() {
   const double items = static_cast<double>(sequences * length_);
   return {{"eval_loss", loss / items}, {"eval_accuracy", correct / items}};
 }
+
+std::vector<std::string> CharacterTask::evaluation_names() const { return {"eval_loss", "eval_accuracy"}; }
 
 void CharacterTask::save(CheckpointWriter& writer) {
   write_model(writer, *model_);

@@ -32,7 +32,7 @@ class CharacterTask final : public Task {
   Forward forward(const data::Batch& batch) override;
   /// eval_loss (nats) and eval_accuracy of the next character over the held-out text, cut into sequences.
   MetricFields evaluate() override;
-  std::vector<std::string> evaluation_names() const override { return {"eval_loss", "eval_accuracy"}; }
+  std::vector<std::string> evaluation_names() const override;
   void save(CheckpointWriter& writer) override;
   void load(const std::string& directory) override;
   int64_t progress_items(const data::Batch& batch) const override { return static_cast<int64_t>(batch.labels.size()); }
@@ -43,8 +43,8 @@ class CharacterTask final : public Task {
   const CharacterCorpus& corpus_;
   int64_t batch_size_, length_;
   Device device_;
-  std::unique_ptr<data::WindowBatches> batches_;
-  std::unique_ptr<models::CharacterTransformer> model_;
+  std::shared_ptr<data::WindowBatches> batches_;
+  std::shared_ptr<models::CharacterTransformer> model_;
 };
 
 /// `text` and `count` characters more, each drawn from what the model predicts: a pure function of (model, text, seed).

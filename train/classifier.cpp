@@ -66,7 +66,7 @@ Classifier load_classifier(const std::string& directory, Device device, Where wh
   require<FileError>(out.standardizer.mean.size() == features && out.standardizer.deviation.size() == features,
                      "config", where, path, ": input_mean and input_deviation have ", out.standardizer.mean.size(),
                      " and ", out.standardizer.deviation.size(), " numbers, for ", features, " features");
-  out.mlp = std::make_unique<models::Mlp>(out.sizes, 0, Activation::relu, device, where);
+  out.mlp = std::make_shared<models::Mlp>(out.sizes, 0, Activation::relu, device, where);
   models::load_weights(*out.mlp, directory, {}, where);
   return out;
 }

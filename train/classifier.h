@@ -10,7 +10,7 @@ namespace cinta::train {
 struct Classifier {
   std::vector<int64_t> sizes;        ///< widths from the features to the classes
   data::Standardizer standardizer;   ///< of raw rows
-  std::unique_ptr<models::Mlp> mlp;  ///< takes standardized rows
+  std::shared_ptr<models::Mlp> mlp;  ///< takes standardized rows
 
   /// model.safetensors and config.json (sizes, activation, mean and deviation of each feature).
   void save(CheckpointWriter& writer) const;

@@ -12,9 +12,13 @@ ClassifyTask::ClassifyTask(data::Split split, data::Standardizer standardizer, c
   classifier_.sizes.insert(classifier_.sizes.end(), hidden.begin(), hidden.end());
   classifier_.sizes.push_back(split_.train.classes);
   classifier_.standardizer = std::move(standardizer);
-  classifier_.mlp = std::make_unique<models::Mlp>(classifier_.sizes, seed, Activation::relu, device, where);
-  batches_ = std::make_unique<data::ExampleBatches>(split_.train, batch_size, seed, where);
+  classifier_.mlp = std::make_shared<models::Mlp>(classifier_.sizes, seed, Activation::relu, device, where);
+  batches_ = std::make_shared<data::ExampleBatches>(split_.train, batch_size, seed, where);
 }
+
+MetricFields ClassifyTask::evaluate() { return train::evaluate(classifier_, split_.test, device_); }
+
+std::vector<std::string> ClassifyTask::evaluation_names() const { return {"eval_loss", "eval_accuracy"}; }
 
 void ClassifyTask::load(const std::string& directory) {
   models::load_weights(*classifier_.mlp, directory);

@@ -19,8 +19,8 @@ class ClassifyTask final : public Task {
     return classify(classifier_, batch.inputs, batch.labels, device_);
   }
   /// eval_loss and eval_accuracy on the test rows.
-  MetricFields evaluate() override { return train::evaluate(classifier_, split_.test, device_); }
-  std::vector<std::string> evaluation_names() const override { return {"eval_loss", "eval_accuracy"}; }
+  MetricFields evaluate() override;
+  std::vector<std::string> evaluation_names() const override;
   void save(CheckpointWriter& writer) override { classifier_.save(writer); }
   void load(const std::string& directory) override;
   int64_t progress_items(const data::Batch& batch) const override { return static_cast<int64_t>(batch.labels.size()); }
@@ -32,7 +32,7 @@ class ClassifyTask final : public Task {
   Classifier classifier_;
   int64_t batch_size_;
   Device device_;
-  std::unique_ptr<data::ExampleBatches> batches_;
+  std::shared_ptr<data::ExampleBatches> batches_;
 };
 
 }  // namespace cinta::train

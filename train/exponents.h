@@ -39,7 +39,7 @@ class ExponentWatch {
 
  private:
   class Observer;
-  std::unique_ptr<Observer> observer_;
+  std::shared_ptr<Observer> observer_;
 };
 
 struct ExponentStep {
@@ -59,7 +59,7 @@ class ExponentReport final : public TrainerCallback {
   void on_pre_optimizer_step(const Moment& now) override;
 
  private:
-  std::unique_ptr<ExponentWatch> watch_;
+  std::shared_ptr<ExponentWatch> watch_;
   std::vector<ExponentStep> steps_;
 };
 

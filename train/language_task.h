@@ -45,7 +45,7 @@ class LanguageTask : public Task {
   Device device_;
   data::Masker masker_;
   int64_t batch_size_;
-  std::unique_ptr<data::MaskedBatches> batches_, held_out_;
+  std::shared_ptr<data::MaskedBatches> batches_, held_out_;
 };
 
 }  // namespace cinta::train

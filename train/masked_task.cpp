@@ -9,10 +9,10 @@ MaskedTask::MaskedTask(const data::MaskedCorpus& corpus, models::BertConfig conf
                        Device device, Where where)
     : LanguageTask(corpus, config, seed, batch_size, device, where) {
   batches_ =
-      std::make_unique<data::MaskedBatches>(corpus.train, masker_, batch_size, seed, data::Walk::shuffled, where);
+      std::make_shared<data::MaskedBatches>(corpus.train, masker_, batch_size, seed, data::Walk::shuffled, where);
   held_out_ =
-      std::make_unique<data::MaskedBatches>(corpus.held_out, masker_, batch_size, seed, data::Walk::in_order, where);
-  bert_ = std::make_unique<models::BertForMaskedLM>(config, seed, device, where);
+      std::make_shared<data::MaskedBatches>(corpus.held_out, masker_, batch_size, seed, data::Walk::in_order, where);
+  bert_ = std::make_shared<models::BertForMaskedLM>(config, seed, device, where);
 }
 
 Forward MaskedTask::forward(const data::Batch& batch) {
@@ -20,6 +20,8 @@ Forward MaskedTask::forward(const data::Batch& batch) {
   const Tensor logits = (*bert_)(tokens, rows);
   return {cross_entropy(logits, labels, {.reduction = Reduction::sum}), count_correct(logits, labels)};
 }
+
+std::vector<std::string> MaskedTask::evaluation_names() const { return {"eval_loss", "eval_masked_accuracy"}; }
 
 std::vector<LanguageTask::Score> MaskedTask::scores(const data::Batch& batch) {
   const Forward part = forward(batch);

@@ -12,11 +12,11 @@ class MaskedTask final : public LanguageTask {
   models::BertForMaskedLM& model() override { return *bert_; }
   Forward forward(const data::Batch& batch) override;
   /// eval_loss (nats) and eval_masked_accuracy.
-  std::vector<std::string> evaluation_names() const override { return {"eval_loss", "eval_masked_accuracy"}; }
+  std::vector<std::string> evaluation_names() const override;
 
  private:
   std::vector<Score> scores(const data::Batch& batch) override;
-  std::unique_ptr<models::BertForMaskedLM> bert_;
+  std::shared_ptr<models::BertForMaskedLM> bert_;
 };
 
 }  // namespace cinta::train

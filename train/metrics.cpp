@@ -114,7 +114,7 @@ std::string json_of(const MetricFields& fields, Where where) {
 
 MetricsLog MetricsLog::create(const std::string& path, const MetricFields& header, Where where) {
   const std::string line = line_of(header, where);
-  auto file = std::make_unique<data::OutputFile>(path, 0, where);
+  auto file = std::make_shared<data::OutputFile>(path, 0, where);
   file->write_text(line);
   return {std::move(file), 0};
 }
@@ -133,7 +133,7 @@ MetricsLog MetricsLog::resume(const std::string& path, const MetricFields& heade
     }
     return true;
   });
-  return {std::make_unique<data::OutputFile>(path, keep, where), step};
+  return {std::make_shared<data::OutputFile>(path, keep, where), step};
 }
 
 void MetricsLog::append(int64_t step, const MetricFields& fields, Where where) {

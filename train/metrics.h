@@ -42,8 +42,8 @@ class MetricsLog {
   void sync() { file_->sync(); }
 
  private:
-  MetricsLog(std::unique_ptr<data::OutputFile> file, int64_t step) : file_(std::move(file)), last_step_(step) {}
-  std::unique_ptr<data::OutputFile> file_;
+  MetricsLog(std::shared_ptr<data::OutputFile> file, int64_t step) : file_(std::move(file)), last_step_(step) {}
+  std::shared_ptr<data::OutputFile> file_;
   int64_t last_step_;
 };
 

@@ -15,10 +15,10 @@ PreTrainingTask::PreTrainingTask(const data::MaskedCorpus& corpus, models::BertC
       test_(corpus.held_out, corpus.tokenizer.vocabulary(), seed, where),
       pair_weight_(static_cast<double>(masker_.capacity(length))) {
   batches_ =
-      std::make_unique<data::PairBatches>(train_, length, masker_, batch_size, seed, data::Walk::shuffled, where);
+      std::make_shared<data::PairBatches>(train_, length, masker_, batch_size, seed, data::Walk::shuffled, where);
   held_out_ =
-      std::make_unique<data::PairBatches>(test_, length, masker_, batch_size, seed, data::Walk::in_order, where);
-  bert_ = std::make_unique<models::BertForPreTraining>(config, seed, device, where);
+      std::make_shared<data::PairBatches>(test_, length, masker_, batch_size, seed, data::Walk::in_order, where);
+  bert_ = std::make_shared<models::BertForPreTraining>(config, seed, device, where);
 }
 
 PreTrainingTask::Parts PreTrainingTask::compute(const data::Batch& batch) {
@@ -41,6 +41,11 @@ std::vector<LanguageTask::Score> PreTrainingTask::scores(const data::Batch& batc
           {"eval_masked_accuracy", parts.masked_correct, batch.items},
           {"eval_next_sentence_loss", parts.next_loss, pairs},
           {"eval_next_sentence_accuracy", parts.next_correct, pairs}};
+}
+
+std::vector<std::string> PreTrainingTask::evaluation_names() const {
+  return {"eval_loss", "eval_masked_loss", "eval_masked_accuracy", "eval_next_sentence_loss",
+          "eval_next_sentence_accuracy"};
 }
 
 MetricFields PreTrainingTask::evaluate() {

@@ -18,10 +18,7 @@ class PreTrainingTask final : public LanguageTask {
   Forward forward(const data::Batch& batch) override;
   /// eval_loss, the sum of eval_masked_loss and eval_next_sentence_loss (nats), and both accuracies.
   MetricFields evaluate() override;
-  std::vector<std::string> evaluation_names() const override {
-    return {"eval_loss", "eval_masked_loss", "eval_masked_accuracy", "eval_next_sentence_loss",
-            "eval_next_sentence_accuracy"};
-  }
+  std::vector<std::string> evaluation_names() const override;
 
  private:
   struct Parts {
@@ -32,7 +29,7 @@ class PreTrainingTask final : public LanguageTask {
 
   data::SentencePairs train_, test_;
   double pair_weight_;
-  std::unique_ptr<models::BertForPreTraining> bert_;
+  std::shared_ptr<models::BertForPreTraining> bert_;
 };
 
 }  // namespace cinta::train

@@ -178,7 +178,7 @@ ReportPage::~ReportPage() = default;
 
 void ReportPage::on_train_begin(const Moment& now) {
   page_.reset();
-  if (!now.options.output_dir.empty()) page_ = std::make_unique<Page>(now, options_);
+  if (!now.options.output_dir.empty()) page_ = std::make_shared<Page>(now, options_);
 }
 void ReportPage::on_step_begin(const Moment& now) {
   if (page_) page_->begin_step(now);

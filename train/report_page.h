@@ -35,7 +35,7 @@ class ReportPage final : public TrainerCallback {
  private:
   class Page;
   Options options_;
-  std::unique_ptr<Page> page_;  ///< while a run with a directory is under way
+  std::shared_ptr<Page> page_;  ///< while a run with a directory is under way
 };
 
 }  // namespace cinta::train

@@ -5,11 +5,13 @@
 
 #include "cinta/data/atomic_file.h"
 #include "cinta/train/loop.h"
+#include "cinta/train/tensorboard.h"
+#include "cinta/train/trace.h"
 
 namespace cinta::train {
 
 void TensorBoardReport::on_train_begin(const Moment& now) {
-  if (!now.options.output_dir.empty()) log_.emplace(now.options.output_dir, now.state.step);
+  if (!now.options.output_dir.empty()) log_ = std::make_shared<TensorBoardLog>(now.options.output_dir, now.state.step);
 }
 void TensorBoardReport::on_log(const Moment& now, const MetricFields& fields) {
   if (log_) log_->append(now.state.step, fields);
@@ -29,7 +31,7 @@ void TraceReport::on_train_begin(const Moment& now) {
           " are still to come; the resumed run has done ", now.state.step);
   require<FileError>(!std::filesystem::is_directory(path_), "trace", where_, path_, ": is a directory");
   data::AtomicFile(path_, where_);  // better now than after the steps; leaves nothing
-  trace_.emplace();
+  trace_ = std::make_shared<Trace>();
 }
 
 void TraceReport::on_step_begin(const Moment& now) {

@@ -1,13 +1,14 @@
 // Callbacks that show a run in other programs while it goes on: TensorBoard's event file, a timeline of some steps.
 #pragma once
-#include <optional>
+#include <memory>
 #include <string>
 
 #include "cinta/train/callback.h"
-#include "cinta/train/tensorboard.h"
-#include "cinta/train/trace.h"
 
 namespace cinta::train {
+
+class TensorBoardLog;
+class Trace;
 
 /// The lines of metrics.jsonl as events beside it; nothing without a directory.
 class TensorBoardReport final : public TrainerCallback {
@@ -17,7 +18,7 @@ class TensorBoardReport final : public TrainerCallback {
   void on_evaluate(const Moment& now, const MetricFields& fields) override;
 
  private:
-  std::optional<TensorBoardLog> log_;
+  std::shared_ptr<TensorBoardLog> log_;
 };
 
 /// A timeline (train/trace.h) of the steps `first` to `last`, both counted from 1 and traced, in the file `path`. The
@@ -37,7 +38,7 @@ class TraceReport final : public TrainerCallback {
   std::string path_;
   int64_t first_, last_;
   Where where_;
-  std::optional<Trace> trace_;  ///< until it is written
+  std::shared_ptr<Trace> trace_;  ///< until it is written
 };
 
 }  // namespace cinta::train

@@ -32,7 +32,7 @@ class StepProfiler {
  private:
   class Watchers;
   int64_t step_;
-  std::unique_ptr<Watchers> watchers_;
+  std::shared_ptr<Watchers> watchers_;
   Trace trace_;
 };
 

@@ -116,8 +116,8 @@ TensorBoardLog::TensorBoardLog(const std::string& directory, int64_t step, Where
     names.clear();
   }
   const double now = seconds_since_1970();
-  file_ = std::make_unique<data::OutputFile>(directory + "/" + next_name(names, now), 0, where);
-  writer_ = std::make_unique<EventWriter>(*file_, now);
+  file_ = std::make_shared<data::OutputFile>(directory + "/" + next_name(names, now), 0, where);
+  writer_ = std::make_shared<EventWriter>(*file_, now);
   if (step > 0) writer_->start(step + 1, now);
 }
 

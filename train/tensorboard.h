@@ -42,8 +42,8 @@ class TensorBoardLog {
   void append(int64_t step, const MetricFields& fields);
 
  private:
-  std::unique_ptr<data::OutputFile> file_;
-  std::unique_ptr<EventWriter> writer_;
+  std::shared_ptr<data::OutputFile> file_;
+  std::shared_ptr<EventWriter> writer_;
 };
 
 }  // namespace cinta::train

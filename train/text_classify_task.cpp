@@ -43,8 +43,8 @@ TextClassifyTask::TextClassifyTask(const TextClassifyData& data, models::BertCon
     : data_(data), batch_size_(batch_size), device_(device) {
   config.vocab_size = std::max(config.vocab_size, data.tokenizer.vocabulary().size());
   config.num_labels = static_cast<int64_t>(config.label_names.size());
-  batches_ = std::make_unique<data::ClassifiedBatches>(data.train, batch_size, seed, where);
-  bert_ = std::make_unique<models::BertForSequenceClassification>(config, seed, device, where);
+  batches_ = std::make_shared<data::ClassifiedBatches>(data.train, batch_size, seed, where);
+  bert_ = std::make_shared<models::BertForSequenceClassification>(config, seed, device, where);
 }
 
 std::pair<Tensor, Tensor> TextClassifyTask::compute(const data::Batch& batch) {
@@ -82,6 +82,8 @@ MetricFields TextClassifyTask::evaluate() {
           {"eval_accuracy", confusion_.accuracy()},
           {"eval_macro_f1", confusion_.macro_f1()}};
 }
+
+std::vector<std::string> TextClassifyTask::evaluation_names() const { return {"eval_loss", "eval_accuracy", "eval_macro_f1"}; }
 
 void TextClassifyTask::save(CheckpointWriter& writer) {
   write_model(writer, *bert_);

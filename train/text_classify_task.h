@@ -33,7 +33,7 @@ class TextClassifyTask final : public Task {
   /// eval_loss, eval_accuracy and eval_macro_f1 on the test samples.
   MetricFields evaluate() override;
   const Confusion& confusion() const { return confusion_; }  ///< of the last evaluation
-  std::vector<std::string> evaluation_names() const override { return {"eval_loss", "eval_accuracy", "eval_macro_f1"}; }
+  std::vector<std::string> evaluation_names() const override;
   void save(CheckpointWriter& writer) override;
   void load(const std::string& directory) override;
   int64_t progress_items(const data::Batch& batch) const override { return static_cast<int64_t>(batch.labels.size()); }
@@ -47,8 +47,8 @@ class TextClassifyTask final : public Task {
   int64_t batch_size_;
   Device device_;
   Confusion confusion_;
-  std::unique_ptr<data::ClassifiedBatches> batches_;
-  std::unique_ptr<models::BertForSequenceClassification> bert_;
+  std::shared_ptr<data::ClassifiedBatches> batches_;
+  std::shared_ptr<models::BertForSequenceClassification> bert_;
 };
 
 }  // namespace cinta::train

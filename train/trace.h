@@ -59,7 +59,7 @@ class Trace {
 
  private:
   class Recorder;
-  std::unique_ptr<Recorder> recorder_;
+  std::shared_ptr<Recorder> recorder_;
 };
 
 }  // namespace cinta::train

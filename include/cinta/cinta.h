@@ -1,5 +1,6 @@
-// Everything that a program which trains needs. What it leaves out is for those who extend the library: the kernel rows
-// (backends/kernel.h) and the door of the ops (autograd/function.h).
+// Everything that a program which trains needs. What it leaves out is for those who extend the library, such as the
+// kernel rows (backends/kernel.h) and the door of the ops (autograd/function.h), and for those who look into a run
+// (train/trace.h, train/tape_graph.h, train/step_cost.h, train/exponents.h, core/format_facts.h).
 #pragma once
 #include "cinta/autograd/anomaly.h"
 #include "cinta/autograd/autocast.h"
@@ -10,7 +11,6 @@
 #include "cinta/autograd/tape.h"
 #include "cinta/backends/threads.h"
 #include "cinta/core/context.h"
-#include "cinta/core/format_facts.h"
 #include "cinta/core/plugin.h"
 #include "cinta/core/tensor.h"
 #include "cinta/data/batches.h"
@@ -58,7 +58,6 @@
 #include "cinta/train/callbacks.h"
 #include "cinta/train/character_task.h"
 #include "cinta/train/classify_task.h"
-#include "cinta/train/exponents.h"
 #include "cinta/train/find_batch_size.h"
 #include "cinta/train/loop.h"
 #include "cinta/train/masked_task.h"
@@ -66,10 +65,6 @@
 #include "cinta/train/pretraining_task.h"
 #include "cinta/train/report_page.h"
 #include "cinta/train/reports.h"
-#include "cinta/train/step_cost.h"
 #include "cinta/train/stop_signals.h"
-#include "cinta/train/tape_graph.h"
-#include "cinta/train/tensorboard.h"
 #include "cinta/train/text_classify_task.h"
-#include "cinta/train/trace.h"
 #include "cinta/train/trial.h"

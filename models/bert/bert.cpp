@@ -23,7 +23,7 @@ BertModel::BertModel(const EncoderContext& context, bool with_pooler) : embeddin
   add_child("encoder", encoder);
   if (!with_pooler) return;
   const int64_t size = context.config->hidden_size;
-  pooler_ = std::make_unique<Linear>(size, size, weight_init(*context.config), context.device);
+  pooler_ = std::make_shared<Linear>(size, size, weight_init(*context.config), context.device);
   add_child("pooler.dense", *pooler_);
 }
 

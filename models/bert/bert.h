@@ -16,7 +16,7 @@ class BertModel : public Module {
   BertEncoder encoder;
 
  private:
-  std::unique_ptr<Linear> pooler_;
+  std::shared_ptr<Linear> pooler_;
 };
 
 /// What every BERT with a head holds: its configuration, random state and body.

@@ -85,7 +85,7 @@ Tensor BertLayer::operator()(const Tensor& x, const Tensor& lengths, Where where
 
 BertEncoder::BertEncoder(const EncoderContext& context) {
   for (int64_t i = 0; i < context.config->num_hidden_layers; ++i) {
-    layers_.push_back(std::make_unique<BertLayer>(context, i));
+    layers_.push_back(std::make_shared<BertLayer>(context, i));
     add_child("layer." + std::to_string(i), *layers_.back());
   }
 }

@@ -58,7 +58,7 @@ class BertEncoder : public Module {
   autograd::CheckpointPolicy checkpoint_policy;
 
  private:
-  std::vector<std::unique_ptr<BertLayer>> layers_;
+  std::vector<std::shared_ptr<BertLayer>> layers_;
 };
 
 }  // namespace cinta::models
