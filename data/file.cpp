@@ -96,6 +96,7 @@ std::string read_file(const std::string& path, size_t limit, Where where) {
 }
 
 uint32_t crc32_of(std::span<const std::byte> bytes, uint32_t before) {
+  if (bytes.empty()) return before;  // zlib takes a null pointer for a question of its own
   return static_cast<uint32_t>(::crc32_z(before, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size()));
 }
 

@@ -125,6 +125,17 @@ TEST_CASE("cinta bench step knows how much a row has to do", "[command_bench]") 
   CHECK(swept < 1.5 * 7 * 4 * weights);  // each weight begins at a round address
 }
 
+TEST_CASE("cinta bench step trains in low precision, without a cast of a weight", "[command_bench]") {
+  for (const std::string precision : {"bf16", "fp8"}) {
+    const json step = bench({"step", "--model=mlp", "--layers", mlp_layers, "--steps=2", "--precision", precision});
+    check_step(step, 2);
+    CHECK(step.at("precision") == precision);
+    const std::string product = precision == "fp8" ? "scaled_matmul" : "linear";
+    CHECK(row_of(step, product, "forward").at("calls") == 2);
+    if (precision == "bf16") CHECK(row_of(step, "copy", "forward").at("calls") == 2);  // x, and which labels count
+  }
+}
+
 TEST_CASE("cinta bench step says the same in words", "[command_bench]") {
   const Finished finished =
       run_cinta({"bench", "step", "--model=mlp", "--layers", mlp_layers, "--threads=1", "--steps=2", "--batch=4"});

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "cinta/core/error.h"
 #include "command_helpers.h"
 
 using namespace cinta::testing;
@@ -47,6 +48,28 @@ TEST_CASE("a perceptron learns any table or IDX files, and eval reads it back", 
                       {"labels", "dimension"});
 }
 
+TEST_CASE("a perceptron is tested on rows of their own file", "[command_models]") {
+  const Scratch scratch;
+  std::string train, test;
+  for (int i = 0; i < 90; ++i) (i % 3 ? train : test) += cinta::join(i * 37 % 101, ",", i * 53 % 89, ",", i % 2, "\n");
+  write_bytes(scratch / "train.csv", train);
+  write_bytes(scratch / "test.csv", test);
+  const Arguments command = mlp(scratch / "train.csv", scratch / "run", "20");
+  const Finished finished = run_cinta(command + Arguments{"--test_data", scratch / "test.csv", "--hidden", "5,4"});
+  INFO(finished.error);
+  REQUIRE(finished.code == 0);
+  CHECK(finished.out.find("60 to train on, 30 to test") != std::string::npos);
+  CHECK(nlohmann::json::parse(read_bytes(scratch / "run/config.json"))["sizes"] == nlohmann::json{2, 32, 5, 4, 2});
+  const Finished evaluated = run_cinta({"eval", "--data", scratch / "test.csv", "--model", scratch / "run", "--json"});
+  const auto last = nlohmann::json::parse(evaluated.out);
+  CHECK(holds(scratch / "run/metrics.jsonl", last["eval_loss"].dump()));
+
+  write_bytes(scratch / "test.csv", test + "1,2,2\n");
+  check_refused(command + Arguments{"--resume", "--test_data", scratch / "test.csv"},
+                {"test.csv has rows of 2 features and 3 classes", "train.csv of 2 and 2"});
+  check_refused(command + Arguments{"--resume", "--test_labels", scratch / "test.csv"}, {"goes with --test_data"});
+}
+
 TEST_CASE("a character model is evaluated on a text of its characters", "[command_models]") {
   const Scratch scratch;
   std::string text;
@@ -75,13 +98,21 @@ TEST_CASE("a step is planned as it then is", "[command_models]") {
   };
   const Arguments tiny{"tiny", "--batch_size", "4", "--sequence_length", "32", "--vocab_size", "1000"};
   for (const Arguments& model :
-       {tiny, tiny + Arguments{"--gradient_checkpointing", "every:1"}, Arguments{"30,40,5", "--optim", "sgd"}}) {
+       {tiny, tiny + Arguments{"--gradient_checkpointing", "every:1"}, Arguments{"30,40,5", "--optim", "sgd"},
+        tiny + Arguments{"--precision", "bf16"}, tiny + Arguments{"--precision", "fp8/delayed,history=4"}}) {
     const nlohmann::json planned = cost(model, "meta"), measured = cost(model, "cpu");
     CHECK(planned["layers"] == measured["layers"]);
     CHECK(planned["peak_bytes_by_category"] == measured["peak_bytes_by_category"]);
     const double wanted = measured["peak_bytes"], found = planned["peak_bytes"];
     CHECK(std::abs(found - wanted) <= 0.002 * wanted + 4096);
   }
+  const auto kept = [&](const char* precision) {
+    double bytes = 0;
+    for (const auto& layer : cost(tiny + Arguments{"--precision", precision}, "meta")["layers"])
+      bytes += layer["kept_bytes"].get<double>();
+    return bytes;
+  };
+  CHECK(kept("bf16") <= 0.55 * kept("fp32"));
   const nlohmann::json layers = cost({"30,40,5", "--batch_size", "8"}, "meta")["layers"];
   CHECK(layers[0]["parameters"] == 30 * 40 + 40);
   CHECK(layers[0]["forward_flops"] == 2 * 8 * 30 * 40);

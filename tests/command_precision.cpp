@@ -69,6 +69,7 @@ TEST_CASE("a benchmark trains in each precision with the same seeds, and goes on
   const auto found = nlohmann::json::parse(again.out);
   REQUIRE(found["modes"].size() == 4);
   CHECK(found["modes"][0]["minus_first"] == 0);
+  CHECK(found["modes"][0]["peak_activation_bytes"] > 0);
   const auto values = [&](int mode) { return found["modes"][mode]["eval_loss"].get<std::vector<double>>(); };
   REQUIRE(values(1).size() == 2);
   CHECK(values(0)[0] != values(0)[1]);

@@ -8,6 +8,7 @@
 
 #include "cinta/autograd/mode.h"
 #include "cinta/data/atomic_file.h"
+#include "cinta/train/exponents.h"
 #include "cinta/train/reports.h"
 #include "markup.h"
 #include "svg.h"
@@ -94,6 +95,17 @@ TEST_CASE("the page shows a run and one of its steps", "[report_page]") {
   for (const char* outside : {" src=", " href=", "url(", "@import", "https://", "fetch("})
     CHECK(count(page, outside) == 0);
   CHECK(count(page, "http://") == count(page, "http://www.w3.org/2000/svg\""));
+}
+
+TEST_CASE("the page shows exponents of a run that looks at them", "[report_page]") {
+  const Scratch scratch;
+  auto task = small_masked();
+  RunOptions options = reported(scratch / "run");
+  options.callbacks.insert(options.callbacks.begin(), std::make_shared<train::ExponentReport>());
+  train::run(task, options, header);
+  const std::string page = page_in(scratch / "run");
+  CHECK(page.find(read_bytes(scratch / "run/exponents.svg")) != std::string::npos);
+  for (const char* part : {"<h2>Exponents", "step 1", "step 30", "f8e5m2"}) CHECK_THAT(page, Catch::Contains(part));
 }
 
 TEST_CASE("a run with a page is the run without", "[report_page]") {

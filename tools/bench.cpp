@@ -5,6 +5,7 @@
 
 #include "cinta/backends/threads.h"
 #include "cinta/data/file.h"
+#include "cinta/train/precision.h"
 #include "tools/bench_precision.h"
 #include "tools/bench_rows.h"
 #include "tools/bench_step.h"
@@ -15,7 +16,7 @@ namespace cinta::tools {
 namespace {
 
 struct StepOptions {
-  std::string model = "bert-mini", config, plot;
+  std::string model = "bert-mini", config, plot, precision = "fp32";
   std::vector<int64_t> layers{784, 512, 512, 10};
   int64_t batch = 16, sequence = 128, masked = 20, warmup = 3, steps = 30;
   int threads = 0;
@@ -39,6 +40,7 @@ SampleStep make_sample(const StepOptions& options, StepSubject& subject) {
   subject = {
       .model = options.config.empty() ? options.model : std::filesystem::path(options.config).filename().string(),
       .unit = "samples",
+      .precision = options.precision,
       .batch = options.batch,
       .units = options.batch,
       .warmup = options.warmup,
@@ -59,7 +61,8 @@ SampleStep make_sample(const StepOptions& options, StepSubject& subject) {
 void bench_step(const StepOptions& options) {
   if (options.threads > 0) set_threads(options.threads);
   StepSubject subject;
-  const SampleStep sample = make_sample(options, subject);
+  SampleStep sample = make_sample(options, subject);
+  sample.autocast = train::parse_precision(options.precision);
   const MachineLimits before = measure_limits();
   const StepTimes times = time_steps(sample, options.warmup, options.steps);
   const MachineLimits limits = measure_limits(beyond_caches, before);
@@ -89,6 +92,7 @@ void add_step(CLI::App& bench) {
   number("--batch", options->batch, 1, "samples or sequences");
   CLI::Option* sequence = number("--sequence", options->sequence, 1, "tokens of a sequence");
   CLI::Option* masked = number("--masked", options->masked, 1, "tokens of a sequence that are guessed");
+  command->add_option("--precision", options->precision, "as in cinta train")->capture_default_str();
   number("--warmup", options->warmup, 0, "steps before the clock starts");
   number("--steps", options->steps, 1, "steps under the clock, and as many again by row");
   add_threads(*command, options->threads);

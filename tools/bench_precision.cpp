@@ -8,6 +8,7 @@
 
 #include "cinta/data/atomic_file.h"
 #include "cinta/data/directory_lock.h"
+#include "cinta/data/file.h"
 #include "cinta/optim/loss_scale.h"
 #include "cinta/train/metrics.h"
 #include "cinta/train/plot.h"
@@ -25,9 +26,9 @@ using Json = nlohmann::ordered_json;
 /// What one mode came to, seed by seed.
 struct Outcome {
   std::string mode;
-  std::vector<double> objectives = {}, seconds = {};
-  int64_t skipped = 0;            ///< steps, of all seeds
-  train::MetricSeries loss = {};  ///< of the first seed
+  std::vector<double> objectives = {}, seconds = {}, activation_bytes = {};  ///< bytes: the most of a run
+  int64_t skipped = 0;                                                       ///< steps, of all seeds
+  train::MetricSeries loss = {};                                             ///< of the first seed
 };
 
 double mean(const std::vector<double>& values) {
@@ -93,21 +94,22 @@ Json json_of(const PrecisionOptions& options, const std::vector<Outcome>& outcom
                      {"minus_first", mean(apart)},
                      {"standard_error", apart.size() > 1 ? Json(standard_error(apart)) : Json()},
                      {"seconds", mean(one.seconds)},
+                     {"peak_activation_bytes", mean(one.activation_bytes)},
                      {"skipped_steps", one.skipped}});
   }
   return {{"command", options.command}, {"objective", options.objective}, {"seeds", options.seeds}, {"modes", modes}};
 }
 
 void print(const PrecisionOptions& options, const std::vector<Outcome>& outcomes) {
-  std::printf("%-28s %14s %14s %14s %10s %9s\n", "mode", options.objective.c_str(),
-              join("minus ", outcomes.front().mode).c_str(), "std. error", "seconds", "skipped");
+  std::printf("%-28s %14s %14s %14s %10s %9s %12s\n", "mode", options.objective.c_str(),
+              join("minus ", outcomes.front().mode).c_str(), "std. error", "seconds", "skipped", "activations");
   for (const Outcome& one : outcomes) {
     const std::vector<double> apart = differences(one, outcomes.front());
     const bool first = &one == &outcomes.front();
-    std::printf("%-28s %14.5f %14s %14s %10.1f %9lld\n", one.mode.c_str(), mean(one.objectives),
+    std::printf("%-28s %14.5f %14s %14s %10.1f %9lld %8.2f MiB\n", one.mode.c_str(), mean(one.objectives),
                 first ? "" : join(mean(apart)).c_str(),
                 first || apart.size() < 2 ? "" : join(standard_error(apart)).c_str(), mean(one.seconds),
-                static_cast<long long>(one.skipped));
+                static_cast<long long>(one.skipped), mean(one.activation_bytes) / (1 << 20));
   }
   std::printf("%lld seeds; curves of the first: %s/precision.svg\n", static_cast<long long>(options.seeds),
               options.directory.c_str());
@@ -121,8 +123,10 @@ bool add_run(const PrecisionOptions& options, int64_t seed, int64_t number, Outc
   require(trial->state == "complete", "bench", Where(), outcome.mode, ", seed ", seed, " failed: ", trial->error);
   outcome.objectives.push_back(trial->objective);
   outcome.seconds.push_back(trial->seconds);
-  const train::MetricsFile metrics =
-      train::read_metrics(options.directory + "/" + trial_name(number) + "/metrics.jsonl");
+  const std::string directory = options.directory + "/" + trial_name(number);
+  const Json result = Json::parse(data::read_file(directory + "/result.json"));
+  outcome.activation_bytes.push_back(result.value("/peak_bytes/activations"_json_pointer, NAN));
+  const train::MetricsFile metrics = train::read_metrics(directory + "/metrics.jsonl");
   const train::MetricSeries skipped = metrics.series("skipped_steps");
   if (!skipped.values.empty()) outcome.skipped += static_cast<int64_t>(skipped.values.back());
   if (seed == 0) outcome.loss = metrics.series("loss");

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 
+#include "cinta/autograd/narrow_products.h"
 #include "cinta/autograd/tape.h"
 #include "cinta/core/context.h"
 #include "cinta/optim/adamw.h"
@@ -20,16 +21,20 @@ struct StepClock {
 
 class Stepper {
  public:
-  explicit Stepper(const SampleStep& sample) : sample_(sample), optimizer_(sample.model->parameters(), {}) {}
+  explicit Stepper(const SampleStep& sample) : sample_(sample), optimizer_(sample.model->parameters(), {}) {
+    if (sample.autocast && sample.autocast->low != Dtype::f32) optimizer_.keep_shadows(sample.autocast->low);
+  }
 
   StepClock step() {
     StepClock clock;
     clock.at[forward_stage] = train::seconds();
-    const Tensor loss = sample_.loss();
+    const Tensor loss = forward();
     clock.at[backward_stage] = train::seconds();
     autograd::backward(loss);
     clock.at[update_stage] = train::seconds();
     optimizer_.step();
+    if (sample_.autocast && sample_.autocast->products)
+      sample_.autocast->products->update(optimizer_.gradient_factor());
     optimizer_.zero_gradients();
     clock.at[stage_count] = train::seconds();
     last_loss = item(loss);
@@ -38,6 +43,10 @@ class Stepper {
   double last_loss = 0;
 
  private:
+  Tensor forward() {
+    const autograd::AutocastScope types(sample_.autocast);
+    return sample_.loss();
+  }
   const SampleStep& sample_;
   optim::AdamW optimizer_;
 };

@@ -17,6 +17,7 @@
 #include "cinta/optim/sgd.h"
 #include "cinta/train/classifier.h"
 #include "cinta/train/find_batch_size.h"
+#include "cinta/train/precision.h"
 #include "cinta/train/step_cost.h"
 #include "tools/byte_size.h"
 #include "tools/commands.h"
@@ -28,24 +29,30 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Options {
-  std::string model, device = "meta", optimizer = "adamw", checkpointing = "none", memory;
+  std::string model, device = "meta", optimizer = "adamw", precision = "fp32", checkpointing = "none", memory;
   int64_t batch = 32, length = 128, masked = 0, vocabulary = 30522;
   bool json = false;
-  bool rehearsed = false;  ///< run on `device` for the memory alone
+  bool rehearsed = false;  ///< two layers, run on `device` for the memory alone
 };
 
 /// To be asked for once the inputs are there, which kernels read.
 std::unique_ptr<Rehearsal> rehearsal(const Options& options, Device device) {
-  return options.rehearsed ? std::make_unique<Rehearsal>(device) : nullptr;
+  return options.rehearsed && options.device != "meta" ? std::make_unique<Rehearsal>(device) : nullptr;
 }
 
 train::StepCost cost_of(const Options& options, models::Module& model, const Callback<Tensor()>& loss) {
-  if (options.optimizer == "sgd") {
-    optim::Sgd optimizer(model.parameters());
-    return train::step_cost(model, loss, optimizer);
-  }
-  optim::AdamW optimizer(model.parameters());
-  return train::step_cost(model, loss, optimizer);
+  std::unique_ptr<optim::Optimizer> optimizer;
+  if (options.optimizer == "sgd")
+    optimizer = std::make_unique<optim::Sgd>(model.parameters());
+  else
+    optimizer = std::make_unique<optim::AdamW>(model.parameters());
+  const std::optional<autograd::Autocast> autocast = train::parse_precision(options.precision);
+  if (autocast && autocast->low != Dtype::f32) optimizer->keep_shadows(autocast->low);
+  const auto forward = [&] {
+    const autograd::AutocastScope types(autocast);
+    return loss();
+  };
+  return train::step_cost(model, forward, *optimizer);
 }
 
 train::StepCost mlp_cost(const Options& options, const std::vector<int64_t>& sizes, Device device) {
@@ -107,12 +114,14 @@ constexpr auto workspace = static_cast<size_t>(Category::workspace);
 train::StepCost plan(Options options) {
   train::StepCost cost = step_of(options);
   if (options.device != "meta") return cost;
-  options.device = "cpu";
   options.rehearsed = true;
+  const int64_t without = step_of(options).memory.peak_total;
+  options.device = "cpu";
   try {
-    cost.memory.peak[workspace] = step_of(options).memory.peak[workspace];
-    cost.memory.peak_total += cost.memory.peak[workspace];
-  } catch (const OutOfMemory&) {  // print() says that it is missing
+    const MemoryStatistics with = step_of(options).memory;
+    cost.memory.peak[workspace] = with.peak[workspace];
+    cost.memory.peak_total += with.peak_total - without;  // less than that peak, where it comes at another time
+  } catch (const OutOfMemory&) {                          // print() says that it is missing
   }
   return cost;
 }
@@ -198,6 +207,7 @@ void add_plan(CLI::App& app) {
   command->add_option("--vocab_size", options->vocabulary, "of a BERT by name")->capture_default_str();
   command->add_option("--gradient_checkpointing", options->checkpointing, "none, sqrt, every:N, selective:op,op")
       ->capture_default_str();
+  command->add_option("--precision", options->precision, "as in cinta train")->capture_default_str();
   command->add_option("--optim", options->optimizer)->capture_default_str()->check(CLI::IsMember({"adamw", "sgd"}));
   command->add_option("--device", options->device, "meta plans; another device runs the step and measures it")
       ->capture_default_str();

@@ -35,7 +35,7 @@ SampleStep sample_mlp(const std::vector<int64_t>& sizes, int64_t batch, Device d
   const Tensor x = from_values(values, {batch, sizes.front()}, device),
                labels = random_indices("labels", sizes.back(), {batch}, device);
   auto loss = [&model = *mlp, x, labels] { return cross_entropy(model(x), labels); };
-  return {std::move(mlp), loss};
+  return {.model = std::move(mlp), .loss = loss};
 }
 
 SampleStep sample_bert(const models::BertConfig& config, SampleTokens tokens, Device device,
@@ -53,7 +53,7 @@ SampleStep sample_bert(const models::BertConfig& config, SampleTokens tokens, De
                masked = from_values(masked_rows(tokens, each), items, device),
                labels = random_indices("labels", config.vocab_size, items, device);
   auto loss = [&model = *bert, ids, masked, labels] { return cross_entropy(model({.ids = ids}, masked), labels); };
-  return {std::move(bert), loss};
+  return {.model = std::move(bert), .loss = loss};
 }
 
 }  // namespace cinta::tools

@@ -2,8 +2,10 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "cinta/autograd/autocast.h"
 #include "cinta/autograd/checkpoint.h"
 #include "cinta/models/bert/bert.h"
 #include "cinta/models/module.h"
@@ -13,6 +15,7 @@ namespace cinta::tools {
 struct SampleStep {
   std::unique_ptr<models::Module> model;
   std::function<Tensor()> loss;
+  std::optional<autograd::Autocast> autocast = {};  ///< the types of a step; none: as the weights are
 };
 
 /// A perceptron of these widths, from input to output, on `batch` samples.

@@ -13,27 +13,43 @@ namespace cinta::tools {
 namespace {
 
 struct MlpOptions : TrainOptions {
-  std::string labels;
+  std::string labels, test_data, test_labels;
   std::vector<int64_t> hidden{128, 64};
   int64_t seeds = 1;
 };
+
+/// The file of the test rows beside that of the training rows, or a seeded part of the latter.
+data::Split make_split(const MlpOptions& options, const data::Examples& examples, const data::Examples& test,
+                       uint64_t seed) {
+  if (options.test_data.empty()) return data::split(examples, 0.2, seed);
+  require<FileError>(test.features == examples.features && test.classes <= examples.classes, "train", Where(),
+                     options.test_data, " has rows of ", test.features, " features and ", test.classes, " classes, ",
+                     options.data, " of ", examples.features, " and ", examples.classes);
+  return {examples, test};
+}
 
 void train_mlp(const MlpOptions& options) {
   require(options.gradient_checkpointing == "none", "train", Where(), "an MLP has no layers to checkpoint, given ",
           "--gradient_checkpointing ", options.gradient_checkpointing);
   require(options.seeds == 1 || options.trial_result.empty(), "train", Where(), "--result is that of one run, given ",
           "--seeds ", options.seeds);
+  require(options.test_labels.empty() || !options.test_data.empty(), "train", Where(),
+          "--test_labels goes with --test_data");
   const data::Examples examples = read_examples(options.data, options.labels);
+  const data::Examples test =
+      options.test_data.empty() ? data::Examples() : read_examples(options.test_data, options.test_labels);
   if (!options.run.quiet)
     std::fprintf(stderr, "%s: %lld rows of %lld features, %lld classes\n", options.data.c_str(),
                  static_cast<long long>(examples.count), static_cast<long long>(examples.features),
                  static_cast<long long>(examples.classes));
-  const uint32_t crc32 = data::crc32_of(std::as_bytes(std::span(examples.labels)),
-                                        data::crc32_of(std::as_bytes(std::span(examples.inputs))));
+  uint32_t crc32 = 0;
+  for (const data::Examples* part : {&examples, &test})
+    crc32 = data::crc32_of(std::as_bytes(std::span(part->labels)),
+                           data::crc32_of(std::as_bytes(std::span(part->inputs)), crc32));
   double sum = 0, squares = 0;
   for (int64_t i = 0; i < options.seeds; ++i) {
     const uint64_t seed = options.seed + static_cast<uint64_t>(i);
-    data::Split split = data::split(examples, 0.2, seed);
+    data::Split split = make_split(options, examples, test, seed);
     const data::Standardizer standardizer = data::Standardizer::learn(split.train);
     for (data::Examples* part : {&split.train, &split.test}) standardizer.apply(*part);
     const int64_t train_count = split.train.count, test_count = split.test.count;
@@ -84,7 +100,11 @@ void add_train(CLI::App& app) {
                             "IDX images with --labels, or 'generated' digits");
   mlp->add_to(*mlp_command);
   mlp_command->add_option("--labels", mlp->labels, "IDX file of the classes, where --data is one of images");
-  mlp_command->add_option("--hidden", mlp->hidden, "widths of the hidden layers")->capture_default_str();
+  mlp_command->add_option("--test_data", mlp->test_data, "file of the test rows; without it a fifth of --data");
+  mlp_command->add_option("--test_labels", mlp->test_labels, "IDX file of their classes");
+  mlp_command->add_option("--hidden", mlp->hidden, "widths of the hidden layers")
+      ->capture_default_str()
+      ->delimiter(',');
   mlp_command->add_option("--seeds", mlp->seeds, "runs with consecutive seeds")
       ->capture_default_str()
       ->check(at_least(1));

@@ -57,6 +57,8 @@ class ExponentReport final : public TrainerCallback {
  public:
   void on_step_begin(const Moment& now) override;
   void on_pre_optimizer_step(const Moment& now) override;
+  /// Those seen so far.
+  const std::vector<ExponentStep>& steps() const { return steps_; }
 
  private:
   std::shared_ptr<ExponentWatch> watch_;

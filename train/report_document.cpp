@@ -134,6 +134,13 @@ std::string report_profile(const StepProfile& profile) {
          report_tape(profile);
 }
 
+std::string report_exponents(const ReportRun& run) {
+  if (run.exponents.empty()) return "";
+  return element("h2", "",
+                 "Exponents<small>powers of two that a step's numbers lie between, and what formats hold</small>") +
+         element("div", "class=\"card\"", run.exponents) + "\n";
+}
+
 std::string report_document(const ReportRun& run) {
   const std::string profile = run.profile.empty()
                                   ? "<h2>One step</h2><p class=\"dim\">No step of this run has been recorded yet.</p>"
@@ -145,7 +152,8 @@ std::string report_document(const ReportRun& run) {
   if (run.state == State::running) head += "\n<noscript><meta http-equiv=\"refresh\" content=\"15\"/></noscript>";
   head += "\n<style>" + std::string(report_style) + std::string(plot_style()) + "</style>\n";
   const std::string body = report_header(run) + "\n" + element("h2", "", "Curves") + report_curves(run) + "\n" +
-                           profile + "\n" + element("h2", "", "Settings") + report_settings(run);
+                           profile + "\n" + report_exponents(run) + element("h2", "", "Settings") +
+                           report_settings(run);
   return "<!DOCTYPE html>\n<html lang=\"en\" data-state=\"" + std::string(name_of(run.state)) + "\">" +
          element("head", "", head) + "\n" +
          element("body", "", element("main", "", body) + "\n<script>" + std::string(report_script) + "</script>") +

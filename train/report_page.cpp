@@ -11,6 +11,7 @@
 #include "cinta/autograd/mode.h"
 #include "cinta/core/context.h"
 #include "cinta/data/atomic_file.h"
+#include "cinta/train/exponents.h"
 #include "cinta/train/loop.h"
 #include "cinta/train/machine.h"
 #include "cinta/train/readable.h"
@@ -144,6 +145,9 @@ class ReportPage::Page {
   void write(const Moment& now) {
     run_.step = now.state.step;
     run_.epoch = now.epoch;
+    for (const auto& callback : now.options.callbacks)
+      if (const auto* exponents = dynamic_cast<const ExponentReport*>(callback.get()))
+        if (!exponents->steps().empty()) run_.exponents = svg_of(exponents->steps());
     write_now();
   }
 

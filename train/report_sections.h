@@ -18,10 +18,11 @@ struct ReportRun {
   std::string note = {};  ///< what is to be said of the state
   int64_t step = 0, max_steps = 0;
   double epoch = 0;
-  double written = 0;        ///< seconds since 1970
-  MetricsFile metrics = {};  ///< as metrics.jsonl
-  MetricsFile times = {};    ///< as times.jsonl
-  std::string profile = {};  ///< report_profile() of a step, once there is one
+  double written = 0;          ///< seconds since 1970
+  MetricsFile metrics = {};    ///< as metrics.jsonl
+  MetricsFile times = {};      ///< as times.jsonl
+  std::string profile = {};    ///< report_profile() of a step, once there is one
+  std::string exponents = {};  ///< the picture of ExponentReport, once there is one
 };
 
 /// The whole page.
@@ -30,6 +31,8 @@ std::string report_document(const ReportRun& run);
 std::string report_header(const ReportRun& run);
 std::string report_curves(const ReportRun& run);
 std::string report_settings(const ReportRun& run);
+/// Empty where there is no picture.
+std::string report_exponents(const ReportRun& run);
 
 /// The names of a run's numbers, "eval_" left out: the loss, what else is told of the model, rate and gradient norm.
 std::vector<std::string> report_numbers(const MetricsFile& metrics);

@@ -39,15 +39,18 @@ double product_flops(std::string_view op, Inputs inputs, const Tensor& out) {
 class Booking : public autograd::Observer {
  public:
   explicit Booking(const models::Module& model) {
-    for (const models::NamedTensor& named : model.named_tensors()) parameters_.insert(named.tensor.storage().get());
+    for (const optim::Parameter& one : model.parameters()) {
+      parameters_.insert(one.tensor.storage().get());
+      if (one.tensor.slot) slots_.insert(one.tensor.slot.get());
+    }
   }
   std::vector<LayerCost> take() { return std::move(layers_); }
 
   void before(const char*, Inputs inputs) override {
     inputs_.assign(inputs.begin(), inputs.end());
     for (const Tensor* input : inputs)
-      if (*input && input->slot && input->slot->leaf && parameters_.contains(input->storage().get()))
-        if (seen_.insert({input->storage().get(), input->offset()}).second) layer().parameters += input->numel();
+      if (*input && input->slot && slots_.contains(input->slot.get()))
+        if (seen_.insert(input->slot.get()).second) layer().parameters += input->numel();
   }
   void forward(const char* name, Where, std::span<const Tensor> outputs) override {
     flops_ = inputs_.empty() || outputs.empty() ? 0 : product_flops(name, inputs_, outputs[0]);
@@ -56,7 +59,8 @@ class Booking : public autograd::Observer {
   }
   void saved(const autograd::Node&, const Tensor& tensor, const autograd::Hole* hole) override {
     const Storage* storage = tensor.storage().get();
-    if (!hole && !parameters_.contains(storage) && kept_.insert(storage).second) layer().kept_bytes += storage->bytes();
+    const bool parameter = parameters_.contains(storage) || slots_.contains(tensor.slot.get());
+    if (!hole && !parameter && kept_.insert(storage).second) layer().kept_bytes += storage->bytes();
   }
   void recorded(const autograd::Node& node) override {
     const bool factors = node.inputs.size() > 1 && std::string_view(node.name()).find("attention") == std::string::npos;
@@ -84,7 +88,7 @@ class Booking : public autograd::Observer {
     double flops = 0;  ///< of its backward
   };
   std::set<const Storage*> parameters_, kept_;
-  std::set<std::pair<const Storage*, int64_t>> seen_;
+  std::set<const autograd::Slot*> slots_, seen_;  ///< of parameters, which autocast shows in other storage
   std::vector<const Tensor*> inputs_;
   std::vector<LayerCost> layers_;
   std::map<uint64_t, Recorded> nodes_;

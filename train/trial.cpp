@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "cinta/core/context.h"
 #include "cinta/data/atomic_file.h"
 #include "cinta/train/loop.h"
 
@@ -75,6 +76,11 @@ void TrialReport::on_train_end(const Moment& now) {
   json["evaluation"] = nlohmann::ordered_json::parse(json_of(result.evaluation));
   json["objective"] =
       json["evaluation"].contains(options_.objective.name) ? json["evaluation"][options_.objective.name] : nullptr;
+  if (const std::vector<optim::Parameter> parameters = now.task.model().parameters(); !parameters.empty()) {
+    const MemoryStatistics memory = memory_statistics(parameters.front().tensor.device());
+    for (int i = 0; i < category_count; ++i)
+      json["peak_bytes"][name_of(static_cast<Category>(i))] = memory.peak[static_cast<size_t>(i)];
+  }
   data::AtomicFile file(options_.result_path);
   file.write_text(json.dump(2) + "\n");
   file.commit();
