@@ -70,6 +70,8 @@ TEST_CASE("a benchmark trains in each precision with the same seeds, and goes on
   REQUIRE(found["modes"].size() == 4);
   CHECK(found["modes"][0]["minus_first"] == 0);
   CHECK(found["modes"][0]["peak_activation_bytes"] > 0);
+  CHECK(found["date"].get<std::string>().starts_with("20"));
+  CHECK(!found["machine"].get<std::string>().empty());
   const auto values = [&](int mode) { return found["modes"][mode]["eval_loss"].get<std::vector<double>>(); };
   REQUIRE(values(1).size() == 2);
   CHECK(values(0)[0] != values(0)[1]);

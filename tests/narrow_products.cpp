@@ -207,6 +207,14 @@ TEST_CASE("some layers are kept out, by path", "[fp8]") {
   for (const char* path : {"model.head", "model.layers.0", "model.layers.0.inner"}) CHECK(at(path) == plain);
   for (const char* path : {"model", "model.heads", "model.layers.1"}) CHECK(at(path) != plain);
   CHECK_NOTHROW(types.products->update());
+  {
+    Autocast both = types_of("current");
+    both.wide_modules = {"model.head"};
+    const AutocastScope narrow_scope(both);
+    const NameScope place("model.head");
+    CHECK(linear(x, w).dtype() == Dtype::f32);
+    CHECK(both.products->take_counts().empty());
+  }
   const Autocast misspelt = types_of("current,wide=model.haed");
   {
     const AutocastScope narrow_scope(misspelt);

@@ -10,9 +10,11 @@
 #include "cinta/data/directory_lock.h"
 #include "cinta/data/file.h"
 #include "cinta/optim/loss_scale.h"
+#include "cinta/train/machine.h"
 #include "cinta/train/metrics.h"
 #include "cinta/train/plot.h"
 #include "cinta/train/precision.h"
+#include "cinta/train/readable.h"
 #include "cinta/train/run_files.h"
 #include "cinta/train/stop_signals.h"
 #include "tools/commands.h"
@@ -97,7 +99,12 @@ Json json_of(const PrecisionOptions& options, const std::vector<Outcome>& outcom
                      {"peak_activation_bytes", mean(one.activation_bytes)},
                      {"skipped_steps", one.skipped}});
   }
-  return {{"command", options.command}, {"objective", options.objective}, {"seeds", options.seeds}, {"modes", modes}};
+  return {{"date", train::local_time(train::seconds_since_1970()).substr(0, 10)},
+          {"machine", train::machine_text()},
+          {"command", options.command},
+          {"objective", options.objective},
+          {"seeds", options.seeds},
+          {"modes", modes}};
 }
 
 void print(const PrecisionOptions& options, const std::vector<Outcome>& outcomes) {
@@ -111,8 +118,8 @@ void print(const PrecisionOptions& options, const std::vector<Outcome>& outcomes
                 first || apart.size() < 2 ? "" : join(standard_error(apart)).c_str(), mean(one.seconds),
                 static_cast<long long>(one.skipped), mean(one.activation_bytes) / (1 << 20));
   }
-  std::printf("%lld seeds; curves of the first: %s/precision.svg\n", static_cast<long long>(options.seeds),
-              options.directory.c_str());
+  std::printf("%s\n%lld seeds; curves of the first: %s/precision.svg\n", train::machine_text().c_str(),
+              static_cast<long long>(options.seeds), options.directory.c_str());
 }
 
 /// Adds a run to `outcome`; false when a signal came between.

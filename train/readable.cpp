@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ctime>
 
 #include "cinta/core/error.h"
 #include "cinta/data/unicode.h"
@@ -35,6 +36,14 @@ std::string clock_time(double seconds) {
   const auto total = static_cast<long long>(std::llround(std::min(seconds, 1e9)));
   const std::string rest = formatted("%02lld:", total / 60 % 60) + formatted("%02lld", total % 60);
   return total < 3600 ? rest : formatted("%lld:", total / 3600) + rest;
+}
+
+std::string local_time(double seconds) {
+  const auto whole = static_cast<std::time_t>(seconds);
+  std::tm parts{};
+  char text[32] = "";
+  if (::localtime_r(&whole, &parts)) std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts);
+  return text;
 }
 
 std::string escaped(std::string_view text) {

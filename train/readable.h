@@ -23,6 +23,8 @@ std::string whole_count(int64_t count);
 std::string bytes_text(int64_t bytes);
 /// 75 is 01:15, 3675 is 1:01:15.
 std::string clock_time(double seconds);
+/// Seconds since 1970 as "2026-11-22 17:30:00".
+std::string local_time(double seconds);
 
 /// `text` as character data or an attribute of XML and HTML. What XML forbids becomes a space, what is not UTF-8 a
 /// replacement character.

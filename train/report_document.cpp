@@ -1,7 +1,6 @@
 // The page around its parts: what the run is and how it stands, at the top; its settings, at the bottom.
 #include <algorithm>
 #include <cmath>
-#include <ctime>
 
 #include "cinta/data/atomic_file.h"
 #include "cinta/train/plot.h"
@@ -16,14 +15,6 @@ using State = ReportRun::State;
 const char* name_of(State state) {
   constexpr const char* names[] = {"running", "finished", "stopped", "failed"};
   return names[static_cast<int>(state)];
-}
-
-std::string local_time(double seconds) {
-  const auto whole = static_cast<std::time_t>(seconds);
-  std::tm parts{};
-  char text[32] = "";
-  if (::localtime_r(&whole, &parts)) std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts);
-  return text;
 }
 
 /// The run's name: the last part of its directory.
