@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "bert_helpers.h"
+#include "cinta/autograd/autocast.h"
 #include "cinta/core/context.h"
 #include "cinta/ops/loss.h"
 #include "cinta/optim/adamw.h"
@@ -115,4 +116,15 @@ TEST_CASE("the peak of a step is the highest that was counted, and most of it ha
     return one.made_by == "bert.embeddings.word_embeddings.weight" && one.category == Category::weights;
   };
   CHECK(std::ranges::count_if(peak.tensors, is_embedding) == 1);
+}
+
+TEST_CASE("copies of weights in low precision are weights, and have names", "[step_profile]") {
+  Small small("none");
+  small.optimizer.keep_shadows(Dtype::bf16);
+  const autograd::AutocastScope types(autograd::Autocast{.low = Dtype::bf16});
+  const train::MemoryPeak peak = small.profile().peak;
+  const auto is_copy = [](const train::LiveTensor& one) {
+    return one.made_by == "bf16 copy of cls.predictions.transform.dense.weight" && one.category == Category::weights;
+  };
+  CHECK(std::ranges::count_if(peak.tensors, is_copy) == 1);
 }

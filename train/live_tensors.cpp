@@ -11,6 +11,8 @@ namespace cinta::train {
 LiveTensors::LiveTensors(Device device, const std::vector<optim::Parameter>& parameters) : device_(device) {
   for (const optim::Parameter& parameter : parameters) {
     known_[parameter.tensor.storage().get()] = {parameter.name, Category::weights};
+    if (const Shadow& shadow = parameter.tensor.storage()->shadow; shadow.storage)
+      known_[shadow.storage.get()] = {join(shadow.dtype, " copy of ", parameter.name), Category::weights};
     const autograd::Slot* slot = parameter.tensor.slot.get();
     if (slot && slot->gradient)
       known_[slot->gradient.storage().get()] = {"gradient of " + parameter.name, Category::gradients};
