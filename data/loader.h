@@ -20,6 +20,8 @@ struct Batch {
   std::vector<int64_t> rows;     ///< masked models: [capacity], flat positions (sample * length + place) of the targets
   std::vector<int64_t> labels;   ///< [samples], or one for each row; -100 is ignored
   std::vector<int64_t> kinds;    ///< pairs for next-sentence prediction: [samples]; -100 is ignored
+  std::vector<int32_t> offsets;  ///< [samples + 1], where samples are laid end to end (data/packing.h)
+  std::vector<int64_t> places;   ///< then: [tokens], of each token in its sample
   bool operator==(const Batch&) const;
 };
 

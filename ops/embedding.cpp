@@ -90,24 +90,30 @@ struct EmbeddingSum {
   static constexpr const char* name = "embedding_sum";
   static constexpr bool backward_uses_ops = true;
   int64_t skip;
-  Saved ids, types;
+  Saved ids, types, places;
   int64_t words = 0, positions = 0, kinds = 0;
-  Tensor forward(const Tensor& word, const Tensor& position, const Tensor& type, const Tensor& id, const Tensor& kind) {
+  Tensor forward(const Tensor& word, const Tensor& position, const Tensor& type, const Tensor& id, const Tensor& kind,
+                 const Tensor& place) {
     words = word.size(0), positions = position.size(0), kinds = type.size(0);
     const Device device = word.device();
     Tensor out = empty({id.size(0), id.size(1), word.size(1)}, word.dtype(), device);
-    const Tensor flat_kinds = kind ? as_flat(kind) : Tensor();
+    const Tensor flat_kinds = kind ? as_flat(kind) : Tensor(), flat_places = place ? as_flat(place) : Tensor();
     kernels::embedding_sum(device, as_rows(out), contiguous(word), contiguous(position), contiguous(type), as_flat(id),
-                           flat_kinds.view(), id.size(1), context().status(device));
+                           flat_kinds.view(), flat_places.view(), id.size(1), context().status(device));
     return out;
   }
-  void save(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor& id, const Tensor& kind) {
+  void save(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor& id, const Tensor& kind,
+            const Tensor& place) {
     ids.keep(id);
     types.keep(kind);
+    places.keep(place);
   }
   void backward(const Tensor& dy, Sinks sinks) {
     put_scattered(sinks[0], dy, ids.get(), words, skip);
-    put_first_rows(sinks[1], dy, positions);
+    if (places)
+      put_scattered(sinks[1], dy, places.get(), positions, -1);
+    else
+      put_first_rows(sinks[1], dy, positions);
     if (types)
       put_scattered(sinks[2], dy, types.get(), kinds, -1);
     else
@@ -154,7 +160,7 @@ Tensor index_select(const Tensor& x, int dim, const Tensor& index, Where where) 
 }
 
 Tensor embedding_sum(const Tensor& word, const Tensor& position, const Tensor& type, const Tensor& ids,
-                     const Tensor& types, int64_t skip, Where where) {
+                     const Tensor& types, const Tensor& places, int64_t skip, Where where) {
   constexpr const char* op = "embedding_sum";
   check_table(op, "word", word, where);
   for (const auto& [name, table] : {std::pair{"position", &position}, std::pair{"type", &type}}) {
@@ -165,14 +171,15 @@ Tensor embedding_sum(const Tensor& word, const Tensor& position, const Tensor& t
   }
   check_index(op, "ids", ids, Dtype::i64, word, where);
   require<ShapeError>(ids.rank() == 2, op, where, "ids[B,S], given ", ids);
-  require<ShapeError>(ids.size(1) <= position.size(0), op, where, "a sequence of ", ids.size(1),
+  require<ShapeError>(places || ids.size(1) <= position.size(0), op, where, "a sequence of ", ids.size(1),
                       " is longer than the position table: ids ", ids, ", position ", position);
-  if (types) {
-    check_index(op, "types", types, Dtype::i64, word, where);
-    require<ShapeError>(types.shape() == ids.shape(), op, where, "types has the shape of ids: ", types, " beside ",
+  for (const auto& [name, index] : {std::pair{"types", &types}, std::pair{"places", &places}}) {
+    if (!*index) continue;
+    check_index(op, name, *index, Dtype::i64, word, where);
+    require<ShapeError>(index->shape() == ids.shape(), op, where, name, " has the shape of ids: ", *index, " beside ",
                         ids);
   }
-  Tensor sum = apply(EmbeddingSum{skip, {}, {}}, where, word, position, type, ids, types);
+  Tensor sum = apply(EmbeddingSum{skip, {}, {}, {}}, where, word, position, type, ids, types, places);
   context().check_status_of(op, word.device(), where);
   return sum;
 }

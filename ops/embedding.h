@@ -12,9 +12,11 @@ Tensor gather_rows(const Tensor& table, const Tensor& index, Where where = Where
 Tensor index_select(const Tensor& x, int dim, const Tensor& index, Where where = Where::current());
 /// gather_rows whose gradient leaves out row `skip`, the padding token (-1: none).
 Tensor embedding(const Tensor& table, const Tensor& index, int64_t skip = -1, Where where = Where::current());
-/// word[ids] + position[0..S) + type[types] for ids[B,S] and types[B,S] (absent: all 0) -> [B,S,N] (Devlin et al.
-/// 2019). Throws ShapeError when S is longer than the position table. The gradient of `word` leaves out row `skip`.
+/// word[ids] + position[places] + type[types] for ids, types (absent: all 0) and places (absent: 0 .. S-1 in each
+/// sample) [B,S] -> [B,S,N] (Devlin et al. 2019). Throws ShapeError when S is longer than the position table and no
+/// places are given. The gradient of `word` leaves out row `skip`.
 Tensor embedding_sum(const Tensor& word, const Tensor& position, const Tensor& type, const Tensor& ids,
-                     const Tensor& types = {}, int64_t skip = -1, Where where = Where::current());
+                     const Tensor& types = {}, const Tensor& places = {}, int64_t skip = -1,
+                     Where where = Where::current());
 
 }  // namespace cinta

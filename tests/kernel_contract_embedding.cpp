@@ -61,7 +61,8 @@ void scatter_contract() {
       }
 }
 
-void try_embedding_sum(const Lookup& l, int64_t sequence, Dtype dtype, bool with_types, double bad_id = 0) {
+void try_embedding_sum(const Lookup& l, int64_t sequence, Dtype dtype, bool with_types, double bad_id = 0,
+                       double bad_place = 0) {
   Trial trial(kernels::embedding_sum, join(dtype, " ", l.rows, " x ", l.columns, " sequence ", sequence));
   const Handle word = trial.input({l.table, l.columns}, dtype, uniform(l.table * l.columns, -3, 3));
   const Handle position = trial.input({sequence + 2, l.columns}, dtype, uniform((sequence + 2) * l.columns, -3, 3, 2));
@@ -70,13 +71,18 @@ void try_embedding_sum(const Lookup& l, int64_t sequence, Dtype dtype, bool with
   if (bad_id != 0) id_values[1] = bad_id;
   const Handle ids = trial.input({l.rows}, Dtype::i64, id_values);
   const Handle types = with_types ? trial.input({l.rows}, Dtype::i64, whole(l.rows, 0, 2, 5)) : Handle{};
+  Values place_values = whole(l.rows, 0, sequence + 2, 6);
+  if (bad_place != 0) place_values[1] = bad_place;
+  const Handle places = with_types ? trial.input({l.rows}, Dtype::i64, place_values) : Handle{};
   const Handle y = trial.output({l.rows, l.columns}, dtype);
-  if (bad_id != 0) trial.leave_open(y, rows_open(l, {1}));
+  const bool bad = bad_id != 0 || bad_place != 0;
+  if (bad) trial.leave_open(y, rows_open(l, {1}));
   trial.run(
       [&](const Call& c) {
-        kernels::embedding_sum(c.device, c(y), c(word), c(position), c(type), c(ids), c(types), sequence, c.status);
+        kernels::embedding_sum(c.device, c(y), c(word), c(position), c(type), c(ids), c(types), c(places), sequence,
+                               c.status);
       },
-      bad_id != 0);
+      bad);
 }
 
 void embedding_sum_contract() {
@@ -88,6 +94,7 @@ void embedding_sum_contract() {
         try_embedding_sum({7, 2, columns}, 7, dtype, with_types);
       }
   for (double bad : {-1.0, 9.0}) try_embedding_sum({12, 9, 33}, 4, Dtype::f32, true, bad);
+  for (double bad : {-1.0, 6.0}) try_embedding_sum({12, 9, 33}, 4, Dtype::f32, true, 0, bad);
 }
 
 const Contract gather_here{{&kernels::gather_rows}, gather_contract};

@@ -18,7 +18,7 @@ namespace {
 using In = const Operands&;
 
 const Input words = real({7, 4}), places = real({6, 4}), kinds = real({2, 4}), ids = whole({batch, 5}, 0, 7),
-            types = whole({batch, 5}, 0, 2);
+            types = whole({batch, 5}, 0, 2), at = whole({batch, 5}, 0, 6);
 
 /// table[index] as a product with the matrix of 0s and 1s.
 Tensor gathered(const Tensor& table, const Tensor& index) {
@@ -39,6 +39,10 @@ const OpTable table({
     OpCase("embedding_sum", {words, places, kinds, ids, types},
            [](In x) { return embedding_sum(x[0], x[1], x[2], x[3], x[4]); })
         .composed([](In x) { return gathered(x[0], x[3]) + slice(x[1], 0, 0, 5) + gathered(x[2], x[4]); }),
+    OpCase(
+        "embedding_sum", {words, places, kinds, ids, types, at},
+        [](In x) { return embedding_sum(x[0], x[1], x[2], x[3], x[4], x[5]); }, "at places")
+        .composed([](In x) { return gathered(x[0], x[3]) + gathered(x[1], x[5]) + gathered(x[2], x[4]); }),
     OpCase(
         "embedding_sum", {words, real({5, 4}), kinds, ids}, [](In x) { return embedding_sum(x[0], x[1], x[2], x[3]); },
         "without types")

@@ -151,8 +151,9 @@ void add_tables(std::vector<RowCase>& out, const Operands& o, const RowSizes& si
   void* status = context().status(cpu);
   out.push_back({"", [=] { kernels::gather_rows(cpu, o.y, word, ids, status); }});
   out.push_back({"", [=] { kernels::scatter_add_rows(cpu, dword, o.dy, ids, -1, 1); }});
-  out.push_back(
-      {"", [=] { kernels::embedding_sum(cpu, o.y, word, position, type, ids, View{}, sizes.sequence, status); }});
+  out.push_back({"", [=] {
+                   kernels::embedding_sum(cpu, o.y, word, position, type, ids, View{}, View{}, sizes.sequence, status);
+                 }});
   const Tensor ends = from_values(std::vector<int64_t>{word.numel()}, {1}),
                factors = from_values(std::vector<float>{1}, {1}), decays = from_values(std::vector<float>{0.01f}, {1}),
                scalars = from_values(std::vector<float>{1e-4f, 1, 0.1f, 0.001f}, {4});

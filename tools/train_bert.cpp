@@ -28,7 +28,7 @@ struct BertOptions : TrainOptions {
   std::string size = "tiny", cache_dir = default_cache_dir();
   int64_t length = 64, vocab_size = 4096;
   double dropout = 0, initializer_range = 0;
-  bool next_sentence = false;
+  bool next_sentence = false, padding_free = false;
 };
 
 models::BertConfig make_config(const BertOptions& options, const data::MaskedCorpus& corpus) {
@@ -98,13 +98,15 @@ void train_bert(const BertOptions& options) {
   task->model().set_checkpoint_policy(autograd::parse_checkpoint_policy(options.gradient_checkpointing));
   const data::UnigramBaseline baseline =
       data::unigram_baseline(corpus.train, corpus.held_out, corpus.tokenizer.vocabulary());
+  task->compute_without_padding(options.padding_free);
   say(join("bert-", options.size, ": ", task->model().parameter_count(), " parameters"));
 
   const uint32_t crc32 =
       data::crc32_of(std::as_bytes(corpus.held_out.ids), data::crc32_of(std::as_bytes(corpus.train.ids)));
   const train::RunOptions run = options.resolve(samples);
-  const train::RunResult result =
-      train::run(*task, run, options.header(options.next_sentence ? "bert, next sentence" : "bert", crc32));
+  train::MetricFields header = options.header(options.next_sentence ? "bert, next sentence" : "bert", crc32);
+  if (options.padding_free) header.emplace_back("padding_free", true);
+  const train::RunResult result = train::run(*task, run, header);
   if (!options.publish(result, run.output_dir, {{"unigram", baseline.loss}},
                        {{"unigram_loss", baseline.loss}, {"unigram_accuracy", baseline.accuracy}}))
     return;
@@ -136,6 +138,7 @@ void add_train_bert(CLI::App& train) {
       ->check(at_least(0));
   command->add_flag("--next_sentence", options->next_sentence,
                     "train on pairs of segments, and to tell whether the second follows the first");
+  command->add_flag("--padding_free", options->padding_free, padding_free_help);
   command->add_option("--cache_dir", options->cache_dir, "where tokenised texts are kept for later runs; none: nowhere")
       ->capture_default_str();
   set_work(*command, [options] { train_bert(*options); });

@@ -21,6 +21,7 @@ struct ClassifyOptions : TrainOptions {
   std::string model, test_data, size = "tiny", trained = "all";
   int64_t length = 64, vocab_size = 4096;
   double dropout = 0.1, test_fraction = 0.2;
+  bool padding_free = false;
 };
 
 struct Texts {
@@ -89,6 +90,7 @@ void train_classify(const ClassifyOptions& options) {
                                      encode(texts.test, tokenizer, config.label_names, length,
                                             options.test_data.empty() ? options.data : options.test_data)};
   train::TextClassifyTask task(data, config, options.batch_size, options.seed, parse_device(options.device));
+  task.compute_without_padding(options.padding_free);
   task.model().set_checkpoint_policy(autograd::parse_checkpoint_policy(options.gradient_checkpointing));
   if (!options.model.empty()) {
     const auto report = models::load_weights(task.model(), options.model, {"classifier.", "bert.pooler."});
@@ -105,7 +107,9 @@ void train_classify(const ClassifyOptions& options) {
   const uint32_t crc32 =
       data::crc32_of(std::as_bytes(std::span(test.ids)), data::crc32_of(std::as_bytes(std::span(train.ids))));
   const train::RunOptions run = options.resolve(train.count);
-  const train::RunResult result = train::run(task, run, options.header("classify", crc32));
+  train::MetricFields header = options.header("classify", crc32);
+  if (options.padding_free) header.emplace_back("padding_free", true);
+  const train::RunResult result = train::run(task, run, header);
   if (!options.publish(result, run.output_dir, {}, {})) return;
   print_confusion(task.confusion(), task.model().config());
   std::printf("test: loss %.4f, accuracy %.2f %%, macro F1 %.4f after %lld steps in %.1f s\n",
@@ -134,6 +138,7 @@ void add_train_classify(CLI::App& train) {
   command->add_option("--sequence_length", options->length)->capture_default_str();
   command->add_option("--vocab_size", options->vocab_size, "of a model without --model")->capture_default_str();
   command->add_option("--dropout", options->dropout)->capture_default_str();
+  command->add_flag("--padding_free", options->padding_free, padding_free_help);
   set_work(*command, [options] { train_classify(*options); });
 }
 

@@ -13,6 +13,9 @@ namespace cinta::tools {
 CLI::Validator at_least(int64_t least);
 CLI::Validator whole_number();
 
+inline constexpr const char* padding_free_help =
+    "lay samples end to end and compute on no padding; with dropout, other elements are dropped";
+
 struct TrainOptions {
   std::string config, params;  ///< read before the command line is (tools/settings.h)
   std::string trial_result;    ///< file (train/trial.h)

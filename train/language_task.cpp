@@ -2,8 +2,10 @@
 #include "cinta/train/language_task.h"
 
 #include "cinta/autograd/mode.h"
+#include "cinta/data/packing.h"
 #include "cinta/models/model_file.h"
 #include "cinta/train/model_files.h"
+#include "cinta/train/token_batch.h"
 
 namespace cinta::train {
 
@@ -19,15 +21,10 @@ LanguageTask::LanguageTask(const data::MaskedCorpus& corpus, const models::BertC
 }
 
 LanguageTask::Inputs LanguageTask::inputs(const data::Batch& batch) const {
-  const auto samples = static_cast<int64_t>(batch.lengths.size()), rows = static_cast<int64_t>(batch.rows.size());
-  const Shape shape{samples, static_cast<int64_t>(batch.ids.size()) / samples};
-  Inputs out;
-  out.tokens.ids = from_values(batch.ids, shape, device_);
-  out.tokens.lengths = from_values(batch.lengths, {samples}, device_);
-  if (!batch.types.empty()) out.tokens.types = from_values(batch.types, shape, device_);
-  out.rows = from_values(batch.rows, {rows}, device_);
-  out.labels = from_values(batch.labels, {rows}, device_);
-  return out;
+  if (padding_free_ && batch.offsets.empty()) return inputs(data::packed(batch));
+  const auto rows = static_cast<int64_t>(batch.rows.size());
+  return {token_batch(batch, device_), from_values(batch.rows, {rows}, device_),
+          from_values(batch.labels, {rows}, device_)};
 }
 
 MetricFields LanguageTask::evaluate() {

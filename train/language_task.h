@@ -10,6 +10,9 @@ namespace cinta::train {
 class LanguageTask : public Task {
  public:
   models::BertBase& model() override = 0;
+  /// Lay the samples of a batch end to end and compute on no padding (data/packing.h). Without dropout the losses stay
+  /// what they are; with it, other elements are dropped.
+  void compute_without_padding(bool on = true) { padding_free_ = on; }
   Random* random() override { return &model().random(); }
   const data::BatchSource& batches() const override { return *batches_; }
   int64_t samples_per_batch() const override { return batch_size_; }
@@ -45,6 +48,7 @@ class LanguageTask : public Task {
   Device device_;
   data::Masker masker_;
   int64_t batch_size_;
+  bool padding_free_ = false;
   std::shared_ptr<data::MaskedBatches> batches_, held_out_;
 };
 

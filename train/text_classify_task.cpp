@@ -2,11 +2,13 @@
 #include "cinta/train/text_classify_task.h"
 
 #include "cinta/autograd/mode.h"
+#include "cinta/data/packing.h"
 #include "cinta/data/wordpiece_files.h"
 #include "cinta/models/model_file.h"
 #include "cinta/ops/loss.h"
 #include "cinta/ops/reduce.h"
 #include "cinta/train/model_files.h"
+#include "cinta/train/token_batch.h"
 
 namespace cinta::train {
 
@@ -48,12 +50,9 @@ TextClassifyTask::TextClassifyTask(const TextClassifyData& data, models::BertCon
 }
 
 std::pair<Tensor, Tensor> TextClassifyTask::compute(const data::Batch& batch) {
-  const int64_t samples = static_cast<int64_t>(batch.lengths.size());
-  const Shape shape{samples, static_cast<int64_t>(batch.ids.size()) / samples};
-  const models::TokenBatch tokens{.ids = from_values(batch.ids, shape, device_),
-                                  .types = batch.types.empty() ? Tensor() : from_values(batch.types, shape, device_),
-                                  .lengths = from_values(batch.lengths, {samples}, device_)};
-  return {(*bert_)(tokens), from_values(batch.labels, {samples}, device_)};
+  const auto samples = static_cast<int64_t>(batch.lengths.size());
+  return {(*bert_)(token_batch(padding_free_ ? data::packed(batch) : batch, device_)),
+          from_values(batch.labels, {samples}, device_)};
 }
 
 Forward TextClassifyTask::forward(const data::Batch& batch) {

@@ -27,6 +27,8 @@ class TextClassifyTask final : public Task {
                    Device device = cpu, Where where = Where::current());
   models::BertForSequenceClassification& model() override { return *bert_; }
   Random* random() override { return &bert_->random(); }
+  /// As LanguageTask's.
+  void compute_without_padding(bool on = true) { padding_free_ = on; }
   const data::BatchSource& batches() const override { return *batches_; }
   int64_t samples_per_batch() const override { return batch_size_; }
   Forward forward(const data::Batch& batch) override;
@@ -46,6 +48,7 @@ class TextClassifyTask final : public Task {
   const TextClassifyData& data_;
   int64_t batch_size_;
   Device device_;
+  bool padding_free_ = false;
   Confusion confusion_;
   std::shared_ptr<data::ClassifiedBatches> batches_;
   std::shared_ptr<models::BertForSequenceClassification> bert_;

@@ -11,9 +11,10 @@ inline constinit Kernel<void(View y, View table, View index, void* status)> gath
 /// nothing (skip = -1: none).
 inline constinit Kernel<void(View dtable, View dy, View index, int64_t skip, float beta)> scatter_add_rows{
     "scatter_add_rows"};
-/// y[B*S,N] = word[ids] + position[s] + type[types]: BERT's embedding sum. types may be absent (all 0).
-inline constinit Kernel<void(View y, View word, View position, View type, View ids, View types, int64_t sequence,
-                             void* status)>
+/// y[R,N] = word[ids] + position[places] + type[types]: BERT's embedding sum. types may be absent (all 0), places too:
+/// row r stands at place r % sequence.
+inline constinit Kernel<void(View y, View word, View position, View type, View ids, View types, View places,
+                             int64_t sequence, void* status)>
     embedding_sum{"embedding_sum"};
 
 }  // namespace cinta::kernels

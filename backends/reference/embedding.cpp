@@ -30,12 +30,13 @@ void scatter_add(View dtable, View dy, View index, int64_t skip, float beta) {
     }
 }
 
-void add_embeddings(View y, View word, View position, View type, View ids, View types, int64_t sequence, void* status) {
+void add_embeddings(View y, View word, View position, View type, View ids, View types, View places, int64_t sequence,
+                    void* status) {
   for (int64_t r = 0; r < y.size(0); ++r) {
     const int64_t id = index_at(ids, r, word.size(0), status);
     const int64_t kind = types ? index_at(types, r, type.size(0), status) : 0;
-    for (int64_t j = 0; j < y.size(1); ++j)
-      at(y, r, j) = at(word, id, j) + at(position, r % sequence, j) + at(type, kind, j);
+    const int64_t place = places ? index_at(places, r, position.size(0), status) : r % sequence;
+    for (int64_t j = 0; j < y.size(1); ++j) at(y, r, j) = at(word, id, j) + at(position, place, j) + at(type, kind, j);
   }
 }
 

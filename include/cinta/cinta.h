@@ -24,6 +24,7 @@
 #include "cinta/data/loader.h"
 #include "cinta/data/masked_corpus.h"
 #include "cinta/data/masking.h"
+#include "cinta/data/packing.h"
 #include "cinta/data/safetensors.h"
 #include "cinta/data/sentence_pairs.h"
 #include "cinta/data/sequences.h"
@@ -67,4 +68,5 @@
 #include "cinta/train/reports.h"
 #include "cinta/train/stop_signals.h"
 #include "cinta/train/text_classify_task.h"
+#include "cinta/train/token_batch.h"
 #include "cinta/train/trial.h"

@@ -29,12 +29,17 @@ BertModel::BertModel(const EncoderContext& context, bool with_pooler) : embeddin
 
 Tensor BertModel::operator()(const TokenBatch& batch, Where where) const {
   NameScope scope("bert");
-  return encoder(embeddings(batch, where), batch.lengths, where);
+  return encoder(embeddings(batch, where), batch, where);
 }
 
-Tensor BertModel::pool(const Tensor& hidden, Where where) const {
+Tensor BertModel::pool(const Tensor& hidden, const TokenBatch& batch, Where where) const {
   NameScope scope("pooler");
-  return (*pooler_)(contiguous(squeeze(slice(hidden, 1, 0, 1, where), 1, where)), Activation::tanh, where);
+  Tensor first;
+  if (batch.offsets)
+    first = take_rows(hidden, cast(slice(batch.offsets, 0, 0, batch.offsets.size(0) - 1), Dtype::i64), where);
+  else
+    first = contiguous(squeeze(slice(hidden, 1, 0, 1, where), 1, where));
+  return (*pooler_)(first, Activation::tanh, where);
 }
 
 BertBase::BertBase(const BertConfig& config, uint64_t seed, bool with_pooler, Device device, bool causal, Where where)
@@ -90,7 +95,7 @@ BertForPreTraining::Output BertForPreTraining::operator()(const TokenBatch& batc
                                                           Where where) const {
   const Tensor hidden = bert(batch, where);
   return {head_(take_rows(hidden, rows, where), where),
-          next_sentence_(bert.pool(hidden, where), Activation::none, where)};
+          next_sentence_(bert.pool(hidden, batch, where), Activation::none, where)};
 }
 
 BertForSequenceClassification::BertForSequenceClassification(const BertConfig& config, uint64_t seed, Device device,
@@ -102,7 +107,7 @@ BertForSequenceClassification::BertForSequenceClassification(const BertConfig& c
 }
 
 Tensor BertForSequenceClassification::operator()(const TokenBatch& batch, Where where) const {
-  Tensor pooled = bert.pool(bert(batch, where), where);
+  Tensor pooled = bert.pool(bert(batch, where), batch, where);
   const double p = training() ? config().hidden_dropout_prob : 0;
   if (p > 0)
     pooled = dropout(pooled, const_cast<BertForSequenceClassification*>(this)->random().site("classifier.dropout", p),

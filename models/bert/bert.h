@@ -10,8 +10,8 @@ class BertModel : public Module {
   BertModel(const EncoderContext& context, bool with_pooler);
   /// -> hidden states [B,S,H].
   Tensor operator()(const TokenBatch& batch, Where where = Where::current()) const;
-  /// tanh(w h[CLS] + b) -> [B,H].
-  Tensor pool(const Tensor& hidden, Where where = Where::current()) const;
+  /// tanh(w h[CLS] + b) -> [B,H], or [N,H] of N sequences laid end to end.
+  Tensor pool(const Tensor& hidden, const TokenBatch& batch, Where where = Where::current()) const;
   BertEmbeddings embeddings;
   BertEncoder encoder;
 

@@ -29,8 +29,9 @@ BertEmbeddings::BertEmbeddings(const EncoderContext& context)
 
 Tensor BertEmbeddings::operator()(const TokenBatch& batch, Where where) const {
   NameScope scope("embeddings");
-  const Tensor x =
-      norm(embedding_sum(word.weight, position.weight, type.weight, batch.ids, batch.types, -1, where), where);
+  require(!batch.offsets == !batch.places, "bert", where, "offsets and places are given together, or neither");
+  const Tensor x = norm(
+      embedding_sum(word.weight, position.weight, type.weight, batch.ids, batch.types, batch.places, -1, where), where);
   const double p = training() ? context_.config->hidden_dropout_prob : 0;
   return p == 0 ? x : dropout(x, context_.random->site("embeddings.dropout", p), where);
 }
@@ -66,12 +67,13 @@ DropoutSite BertLayer::site(const char* name, double p) const {
   return training() && p > 0 ? context_.random->site(path_ + name, p) : DropoutSite{};
 }
 
-Tensor BertLayer::operator()(const Tensor& x, const Tensor& lengths, Where where) const {
+Tensor BertLayer::operator()(const Tensor& x, const TokenBatch& batch, Where where) const {
   NameScope scope(path_);
   const BertConfig& config = *context_.config;
   const Tensor qkv = linear(x, qkv_weight_, qkv_bias_, Activation::none, where);
   const AttentionOptions options{.causal = context_.causal,
-                                 .lengths = lengths,
+                                 .lengths = batch.lengths,
+                                 .offsets = batch.offsets,
                                  .dropout = site(".attention.probabilities", config.attention_probs_dropout_prob)};
   const Tensor mixed = attention_output_.without_bias(
       self_attention(qkv, static_cast<int>(config.num_attention_heads), options, where), where);
@@ -90,11 +92,11 @@ BertEncoder::BertEncoder(const EncoderContext& context) {
   }
 }
 
-Tensor BertEncoder::operator()(Tensor x, const Tensor& lengths, Where where) const {
+Tensor BertEncoder::operator()(Tensor x, const TokenBatch& batch, Where where) const {
   NameScope scope("encoder");
   std::vector<Callback<Tensor(const Tensor&)>> calls;
   for (const auto& layer : layers_)
-    calls.push_back([&layer = *layer, lengths, where](const Tensor& in) { return layer(in, lengths, where); });
+    calls.push_back([&layer = *layer, batch, where](const Tensor& in) { return layer(in, batch, where); });
   return autograd::run_layers(calls, std::move(x), checkpoint_policy);
 }
 

@@ -14,6 +14,9 @@ struct TokenBatch {
   Tensor ids;           ///< i64[B,S]
   Tensor types = {};    ///< i64[B,S]; absent: all 0
   Tensor lengths = {};  ///< i32[B], tokens before the padding; absent: all S
+  /// Sequences laid end to end, without padding, in one sample (B = 1): sequence n is offsets[n] .. offsets[n+1]
+  /// (i32[N+1]), and what lies beyond the last does not exist. Each has its own places[1,S] (i64). Not with lengths.
+  Tensor offsets = {}, places = {};
 };
 
 /// What the layers of one model share.
@@ -40,7 +43,7 @@ class BertEmbeddings : public Module {
 class BertLayer : public Module {
  public:
   BertLayer(const EncoderContext& context, int64_t index);
-  Tensor operator()(const Tensor& x, const Tensor& lengths, Where where = Where::current()) const;
+  Tensor operator()(const Tensor& x, const TokenBatch& batch, Where where = Where::current()) const;
 
  private:
   DropoutSite site(const char* name, double p) const;
@@ -54,7 +57,7 @@ class BertLayer : public Module {
 class BertEncoder : public Module {
  public:
   explicit BertEncoder(const EncoderContext& context);
-  Tensor operator()(Tensor x, const Tensor& lengths, Where where = Where::current()) const;
+  Tensor operator()(Tensor x, const TokenBatch& batch, Where where = Where::current()) const;
   autograd::CheckpointPolicy checkpoint_policy;
 
  private:

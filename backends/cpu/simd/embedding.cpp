@@ -79,17 +79,20 @@ void scatter_add_rows(View dtable, View dy, View index, int64_t skip, float beta
   });
 }
 
-void embedding_sum(View y, View word, View position, View type, View ids, View types, int64_t sequence, void* status) {
+void embedding_sum(View y, View word, View position, View type, View ids, View types, View places, int64_t sequence,
+                   void* status) {
   for (const View& view : {y, word, position, type}) require_narrow(view);
   const int64_t n = columns_of(y);
   report(status, ids, word.size(0));
   if (types) report(status, types, type.size(0));
+  if (places) report(status, places, position.size(0));
   parallel_for(rows_of(y), rows_of_tile(n), [&](int64_t begin, int64_t end) {
     float* buffer = scratch<float>(4 * n, Workspace::tile);
     for (int64_t r = begin; r < end; ++r) {
       const int64_t kind = types ? inside(types.as<const int64_t>()[r], type.size(0)) : 0;
+      const int64_t place = places ? inside(places.as<const int64_t>()[r], position.size(0)) : r % sequence;
       const float* a = read_row(word, inside(ids.as<const int64_t>()[r], word.size(0)), n, buffer);
-      const float* b = read_row(position, r % sequence, n, buffer + n);
+      const float* b = read_row(position, place, n, buffer + n);
       const float* c = read_row(type, kind, n, buffer + 2 * n);
       float* out = row_target(y, r, n, buffer + 3 * n);
 #pragma omp simd

@@ -1,0 +1,32 @@
+// Copying what is not padding.
+#include "cinta/data/packing.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace cinta::data {
+
+Batch packed(const Batch& batch, int64_t multiple) {
+  require(!batch.lengths.empty() && batch.offsets.empty() && multiple > 0, "packed", Where(),
+          "a batch of samples with lengths, not packed yet");
+  const auto samples = static_cast<int64_t>(batch.lengths.size());
+  const int64_t length = static_cast<int64_t>(batch.ids.size()) / samples;
+  Batch out = batch;
+  out.offsets.assign(1, 0);
+  for (int32_t tokens : batch.lengths) out.offsets.push_back(out.offsets.back() + tokens);
+  const int64_t all = (out.offsets.back() + multiple - 1) / multiple * multiple;
+  out.ids.assign(static_cast<size_t>(all), 0);
+  out.places = out.ids;
+  if (!batch.types.empty()) out.types = out.ids;
+  for (int64_t b = 0; b < samples; ++b) {
+    const auto from = b * length, tokens = int64_t{batch.lengths[static_cast<size_t>(b)]};
+    const auto to = int64_t{out.offsets[static_cast<size_t>(b)]};
+    std::copy_n(batch.ids.begin() + from, tokens, out.ids.begin() + to);
+    if (!batch.types.empty()) std::copy_n(batch.types.begin() + from, tokens, out.types.begin() + to);
+    std::iota(out.places.begin() + to, out.places.begin() + to + tokens, 0);
+  }
+  for (int64_t& row : out.rows) row = out.offsets[static_cast<size_t>(row / length)] + row % length;
+  return out;
+}
+
+}  // namespace cinta::data
