@@ -36,7 +36,7 @@ struct Time {
 class Race {
  public:
   Race(const models::BertConfig& config, int64_t batch, int64_t sequence, int64_t masked)
-      : workload_(config, batch, sequence, masked, 1), optimizer_(make_optimizer("adamw", workload_)) {}
+      : workload_(config, {batch, sequence, masked, 1}), optimizer_(make_optimizer("adamw", workload_)) {}
 
   /// Forward and backward without an update, from the same weights each time: bytes, and the bits of the results.
   void check(Way& way, std::vector<std::vector<float>>& plain) {

@@ -6,12 +6,14 @@
 
 #include "cinta/autograd/tape.h"
 #include "cinta/core/random.h"
+#include "cinta/data/packing.h"
 #include "cinta/models/bert/bert.h"
 #include "cinta/models/mlp.h"
 #include "cinta/models/model_file.h"
 #include "cinta/ops/loss.h"
 #include "cinta/optim/adamw.h"
 #include "cinta/optim/sgd.h"
+#include "cinta/train/token_batch.h"
 #include "common.h"
 
 namespace benchmark {
@@ -40,43 +42,64 @@ class Workload {
 
 class BertWorkload : public Workload {
  public:
-  BertWorkload(const models::BertConfig& config, int64_t batch, int64_t sequence, int64_t masked, int64_t batches)
-      : bert(config, workload_seed) {
-    for (int64_t i = 0; i < batches; ++i) {
-      ids_.push_back(from_values(random_indices("ids", i, batch * sequence, config.vocab_size), {batch, sequence}));
-      const Shape items{batch * masked};
-      labels_.push_back(from_values(random_indices("labels", i, items[0], config.vocab_size), items));
-      rows_.push_back(from_values(masked_rows(i, batch, sequence, masked), items));
+  struct Size {
+    int64_t batch, sequence, masked, batches;
+    bool ragged = false;  ///< lengths from 2 to sequence - 1, all as likely, and so many fewer tokens to guess
+  };
+  BertWorkload(const models::BertConfig& config, const Size& size) : bert(config, workload_seed) {
+    for (int64_t i = 0; i < size.batches; ++i) {
+      data::Batch host;
+      host.step = i;
+      host.ids = random_indices("ids", i, size.batch * size.sequence, config.vocab_size);
+      for (int64_t length : random_indices("lengths", i, size.batch, size.sequence - 2))
+        host.lengths.push_back(static_cast<int32_t>(size.ragged ? 2 + length : size.sequence));
+      host.rows = masked_rows(host, size);
+      host.labels = random_indices("labels", i, static_cast<int64_t>(host.rows.size()), config.vocab_size);
+      const Shape items{static_cast<int64_t>(host.rows.size())};
+      ids_.push_back(from_values(host.ids, {size.batch, size.sequence}));
+      labels_.push_back(from_values(host.labels, items));
+      rows_.push_back(from_values(host.rows, items));
+      lengths_.push_back(from_values(std::vector<int64_t>(host.lengths.begin(), host.lengths.end()), {size.batch}));
+      tokens_.push_back({.ids = ids_.back()});
+      our_rows_.push_back(rows_.back());
+      if (!size.ragged) continue;
+      const data::Batch packed = data::packed(host);
+      tokens_.back() = train::token_batch(packed, cpu);
+      our_rows_.back() = from_values(packed.rows, items);
     }
   }
   models::Module& model() override { return bert; }
   Tensor loss(int64_t i) override {
     const size_t at = static_cast<size_t>(i) % ids_.size();
     bert.random().set_step(i);
-    return cross_entropy(bert({.ids = ids_[at]}, rows_[at]), labels_[at]);
+    return cross_entropy(bert(tokens_[at], our_rows_[at]), labels_[at]);
   }
   std::vector<models::NamedTensor> batch(int64_t i) override {
     const size_t at = static_cast<size_t>(i);
-    return {{"ids", ids_[at]}, {"rows", rows_[at]}, {"labels", labels_[at]}};
+    return {{"ids", ids_[at]}, {"rows", rows_[at]}, {"labels", labels_[at]}, {"lengths", lengths_[at]}};
   }
   models::BertForMaskedLM bert;
 
  private:
-  /// `masked` different positions of each sequence, in order, as rows of the flattened batch.
-  static std::vector<int64_t> masked_rows(int64_t step, int64_t batch, int64_t sequence, int64_t masked) {
+  /// Different positions of each sequence, `masked` of a full one, in order, as rows of the flattened padded batch.
+  static std::vector<int64_t> masked_rows(const data::Batch& batch, const Size& size) {
+    const auto [samples, sequence, masked, batches, ragged] = size;
     require(masked <= sequence, "benchmark", Where(), "masked positions fit the sequence: ", masked, " of ", sequence);
     std::vector<int64_t> out;
-    const std::vector<int64_t> draws = random_indices("rows", step, batch * sequence * 64, sequence);
-    for (int64_t b = 0; b < batch; ++b) {
+    const std::vector<int64_t> draws = random_indices("rows", batch.step, samples * sequence * 64, sequence);
+    for (int64_t b = 0; b < samples; ++b) {
+      const int64_t length = batch.lengths[static_cast<size_t>(b)];
+      const size_t wanted = static_cast<size_t>(std::max<int64_t>(1, masked * length / sequence));
       std::set<int64_t> chosen;
-      for (int64_t i = 0; static_cast<int64_t>(chosen.size()) < masked && i < sequence * 64; ++i)
-        chosen.insert(draws[static_cast<size_t>(b * sequence * 64 + i)]);
-      for (int64_t position = 0; static_cast<int64_t>(chosen.size()) < masked; ++position) chosen.insert(position);
+      for (int64_t i = 0; chosen.size() < wanted && i < sequence * 64; ++i)
+        chosen.insert(draws[static_cast<size_t>(b * sequence * 64 + i)] % length);
+      for (int64_t position = 0; chosen.size() < wanted; ++position) chosen.insert(position);
       for (int64_t position : chosen) out.push_back(b * sequence + position);
     }
     return out;
   }
-  std::vector<Tensor> ids_, labels_, rows_;
+  std::vector<Tensor> ids_, labels_, rows_, lengths_, our_rows_;
+  std::vector<models::TokenBatch> tokens_;
 };
 
 class MlpWorkload : public Workload {
@@ -105,8 +128,8 @@ class MlpWorkload : public Workload {
   std::vector<Tensor> x_, labels_;
 };
 
-/// What the options --model, --batch, --sequence, --masked, --vocab, --dropout, --batches describe. Models: mlp
-/// (784-512-512-10), mlp-small (784-256-128-10), and BERT's sizes by name.
+/// What the options --model, --batch, --sequence, --masked, --ragged, --vocab, --dropout, --batches describe. Models:
+/// mlp (784-512-512-10), mlp-small (784-256-128-10), and BERT's sizes by name.
 inline std::unique_ptr<Workload> make_workload(Options& options, Json& description) {
   const std::string name = options.get("model", std::string("mini"));
   const bool mlp = name.starts_with("mlp");
@@ -117,6 +140,7 @@ inline std::unique_ptr<Workload> make_workload(Options& options, Json& descripti
   const int64_t sequence = options.get("sequence", int64_t{128}), masked = options.get("masked", int64_t{20});
   const int64_t vocabulary = options.get("vocab", int64_t{30522}), batches = options.get("batches", int64_t{4});
   const double dropout = options.get("dropout", 0.0);
+  const bool ragged = options.get("ragged", int64_t{0});
   description = {{"model", name}, {"batch", batch}, {"batches", batches}};
   if (mlp)
     return std::make_unique<MlpWorkload>(
@@ -128,12 +152,13 @@ inline std::unique_ptr<Workload> make_workload(Options& options, Json& descripti
   config.hidden_dropout_prob = config.attention_probs_dropout_prob = dropout;
   description.update(Json{{"sequence", sequence},
                           {"masked", masked},
+                          {"ragged", ragged},
                           {"vocab", vocabulary},
                           {"dropout", dropout},
                           {"layers", config.num_hidden_layers},
                           {"heads", config.num_attention_heads},
                           {"eps", config.layer_norm_eps}});
-  return std::make_unique<BertWorkload>(config, batch, sequence, masked, batches);
+  return std::make_unique<BertWorkload>(config, BertWorkload::Size{batch, sequence, masked, batches, ragged});
 }
 
 /// Both contestants' hyper-parameters.

@@ -1,7 +1,8 @@
 """The opponent of step.cpp: the same training step in PyTorch, with the weights and batches that step.cpp exported.
 
 Eager fp32; query, key and value as one product; attention by hand or by scaled_dot_product_attention, whichever is
-faster here; the head on gathered masked rows only; fused optimizers. Speaks the same lines on stdin and stdout as
+faster here; the head on gathered masked rows only; fused optimizers; samples of
+different lengths padded, and attention masked. Speaks the same lines on stdin and stdout as
 step.cpp with --serve.
 """
 import argparse
@@ -59,25 +60,30 @@ class Bert:
     def layer_norm(self, x, pair):
         return F.layer_norm(x, (x.shape[-1],), *pair, self.shape["eps"])
 
-    def attend(self, x, layer):
+    def attend(self, x, layer, exists):
         b, s, h = x.shape
         heads, p = self.shape["heads"], self.shape["dropout"]
         q, k, v = F.linear(x, *layer["qkv"]).view(b, s, 3, heads, h // heads).permute(2, 0, 3, 1, 4)
         if self.attention == "sdpa":
-            mixed = F.scaled_dot_product_attention(q, k, v, dropout_p=p)
+            mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=exists, dropout_p=p)
         else:
-            scores = torch.softmax(torch.matmul(q, k.transpose(-1, -2)) / math.sqrt(h // heads), -1)
+            scores = torch.matmul(q, k.transpose(-1, -2)) / math.sqrt(h // heads)
+            if exists is not None:
+                scores = scores.masked_fill(~exists, -math.inf)
+            scores = torch.softmax(scores, -1)
             mixed = torch.matmul(F.dropout(scores, p) if p else scores, v)
         return F.linear(mixed.transpose(1, 2).reshape(b, s, h), *layer["out"])
 
     def loss(self, batch):
         p = self.shape["dropout"]
         drop = (lambda x: F.dropout(x, p)) if p else (lambda x: x)
-        ids = batch["ids"]
+        ids, exists = batch["ids"], None
+        if self.shape["ragged"]:
+            exists = (torch.arange(ids.shape[1]) < batch["lengths"][:, None])[:, None, None, :]
         x = F.embedding(ids, self.word) + self.position[: ids.shape[1]] + self.type[0]
         x = drop(self.layer_norm(x, self.norm))
         for layer in self.layers:
-            x = self.layer_norm(x + drop(self.attend(x, layer)), layer["norm1"])
+            x = self.layer_norm(x + drop(self.attend(x, layer, exists)), layer["norm1"])
             x = self.layer_norm(x + drop(F.linear(F.gelu(F.linear(x, *layer["up"])), *layer["down"])), layer["norm2"])
         rows = x.reshape(-1, x.shape[-1]).index_select(0, batch["rows"])
         rows = self.layer_norm(F.gelu(F.linear(rows, *self.dense)), self.head_norm)
