@@ -114,6 +114,8 @@ TEST_CASE("what is no option is refused with the nearest that is", "[command]") 
   auto contains = [](const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; };
   CHECK(contains(refused({"train", "mlp", "--data", "generated", "--lerning_rate", "1"}),
                  "nearest option is --learning_rate"));
+  CHECK(contains(refused({"train", "mlp", "--dat", "generated"}),
+                 "no option is called --dat; the nearest option is --data"));
   for (const auto& [text, part] : std::vector<std::pair<std::string, std::string>>{
            {R"({"batch_sise": 4})", "run.json: 'batch_sise' is no option of mlp; the nearest is 'batch_size'"},
            {R"({"zzz": 4})", "run.json: 'zzz' is no option of mlp"},

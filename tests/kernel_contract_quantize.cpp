@@ -189,9 +189,9 @@ void check_counts(Dtype code, Device device) {
 
 }  // namespace
 
-TEST_CASE("rows of narrow products keep their contracts", "[kernels][fp8]") { check_contracts(); }
+TEST_CASE("rows of narrow products keep their contracts", "[kernel_contract][fp8]") { check_contracts(); }
 
-TEST_CASE("what is too large for a format and what vanishes in it is counted", "[kernels][fp8]") {
+TEST_CASE("what is too large for a format and what vanishes in it is counted", "[kernel_contract][fp8]") {
   for (Device device : {cpu, reference}) {
     check_counts<f8e4m3>(Dtype::f8e4m3, device);
     check_counts<f8e5m2>(Dtype::f8e5m2, device);
@@ -200,7 +200,7 @@ TEST_CASE("what is too large for a format and what vanishes in it is counted", "
   }
 }
 
-TEST_CASE("scales whose product f32 cannot hold are multiplied in halves", "[kernels][fp8]") {
+TEST_CASE("scales whose product f32 cannot hold are multiplied in halves", "[kernel_contract][fp8]") {
   // 8 codes of 1 under inverses that are 2^-90 and 2^-50, then 2^100 and 2^60 with codes of 2^-9.
   for (const auto& [code, left, right, want] :
        {std::tuple{0x38, -90, -50, 8 * 0x1p-140}, {0x01, 100, 40, 8 * 0x1p122}, {0x38, -60, -50, 8 * 0x1p-110}}) {
@@ -218,7 +218,7 @@ TEST_CASE("scales whose product f32 cannot hold are multiplied in halves", "[ker
   }
 }
 
-TEST_CASE("codes of f32 are TF32 numbers", "[kernels][tf32]") {
+TEST_CASE("codes of f32 are TF32 numbers", "[kernel_contract][tf32]") {
   const Values odd = special(4000), plain = uniform(4000, -1e5, 1e5);
   for (const Values& from : {odd, plain}) {
     std::vector<float> values(from.begin(), from.end()), codes[2];

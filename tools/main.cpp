@@ -25,7 +25,9 @@ std::map<const CLI::App*, std::function<void()>>& works() {
 }
 
 /// What the parser says of arguments it does not know, with the option that was probably meant.
-std::string with_nearest(const std::string& message, CLI::App& app, const Arguments& arguments) {
+std::string with_nearest(const CLI::ParseError& error, CLI::App& app, const Arguments& arguments) {
+  const std::string message = error.what();
+  const bool names_it = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
   CLI::App& command = *command_of(app, arguments);
   if (command.get_require_subcommand_min() > 0) {
     std::string path, names;
@@ -39,7 +41,7 @@ std::string with_nearest(const std::string& message, CLI::App& app, const Argume
   for (const std::string& word : app.remaining(true))
     if (word.starts_with("--"))
       if (const std::string near = nearest_option(command, word.substr(2, word.find('=') - 2)); !near.empty())
-        return message + "; the nearest option is --" + near;
+        return (names_it ? message : "no option is called " + word) + "; the nearest option is --" + near;
   return message;
 }
 
@@ -93,7 +95,7 @@ int run(int argc, char** argv) {
     app.parse(reversed);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help
-    throw ValueError(with_nearest(error.what(), app, given) + "; --help shows what there is");
+    throw ValueError(with_nearest(error, app, given) + "; --help shows what there is");
   }
   const CLI::App& command = *command_of(app, given);
   if (request)
