@@ -66,7 +66,6 @@ class Child {
   Child& operator=(const Child&) = delete;
 
   void send(int signal) const { ::kill(process_, signal); }
-  pid_t process() const { return process_; }
   bool running() const {
     siginfo_t info{};
     return ::waitid(P_PID, id_t(process_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0;

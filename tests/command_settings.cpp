@@ -1,9 +1,7 @@
 // Where the command's options come from: the command line before --params, the environment, --config and the defaults;
 // names that are no option are refused with the nearest.
 #include <catch2/catch.hpp>
-#include <chrono>
 #include <cstdlib>
-#include <thread>
 
 #include "command_helpers.h"
 
@@ -140,26 +138,6 @@ TEST_CASE("what is no option is refused with the nearest that is", "[command]") 
   CHECK(contains(refused(run + Arguments{"--seed", "99999999999999999999"}), "at most 64 bits"));
   const Variable seed("CINTA_SEED", "x");
   CHECK(contains(refused({"train", "mlp", "--data", "generated"}), "given x"));
-}
-
-TEST_CASE("threads wait for each other briefly, unless the environment says how long", "[command_settings]") {
-  const auto started_with = [](const char* variable) {
-    const Scratch scratch;
-    const Child child(Arguments{"train", "mlp", "--data", "generated", "--output_dir", scratch / "run", "--max_steps",
-                                "1000000", "--threads", "1", "--logging_steps", "5", "--quiet"});
-    while (child.running() && !holds(scratch / "run/metrics.jsonl", "loss"))
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    const std::string environment = read_bytes("/proc/" + std::to_string(child.process()) + "/environ");
-    return environment.find(variable) != std::string::npos;
-  };
-  ::unsetenv("GOMP_SPINCOUNT");
-  CHECK(started_with("GOMP_SPINCOUNT="));
-  {
-    const Variable policy("OMP_WAIT_POLICY", "active");
-    CHECK_FALSE(started_with("GOMP_SPINCOUNT="));
-  }
-  const Variable turns("GOMP_SPINCOUNT", "77");
-  CHECK(started_with("GOMP_SPINCOUNT=77"));
 }
 
 TEST_CASE("bash completes commands, options and files", "[command_settings]") {

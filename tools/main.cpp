@@ -8,7 +8,6 @@
 #include <new>
 
 #include "cinta/core/error.h"
-#include "tools/brief_waiting.h"
 #include "tools/commands.h"
 #include "tools/settings.h"
 
@@ -109,7 +108,6 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   using namespace cinta;
-  tools::wait_briefly(argv);
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error to report
   try {
     const int code = tools::run(argc, argv);
