@@ -236,6 +236,8 @@ TEST_CASE("SIGINT, SIGTERM and kill -9, then --resume, leave the bytes of a run 
     REQUIRE(run_cinta(mlp("generated", whole, "400")).code == 0);
     command = mlp("generated", directory, "400");
     CHECK(interrupted(command, directory, "\"step\":10", SIGTERM).code == 143);
+    check_resumed(command, directory, scratch / "whole");
+    CHECK(interrupted(command, directory, "\"step\":10", SIGUSR1).code == 143);
     check_resumed(command, directory, whole);
   }
 }

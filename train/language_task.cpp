@@ -50,7 +50,7 @@ MetricFields LanguageTask::evaluate() {
   model().train(true);
   MetricFields out;
   for (size_t i = 0; i < names.size(); ++i)
-    out.emplace_back(names[i], sums[i] / static_cast<double>(std::max<int64_t>(1, items[i])));
+    out.emplace_back(names[i], sums[i] / static_cast<double>(items[i]));  // of nothing: NaN, which is nobody's best
   out.emplace_back("eval_items", masked);
   return out;
 }

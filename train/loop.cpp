@@ -229,7 +229,8 @@ class Run {
 
   void open_directory(const MetricFields& header) {
     const std::string metrics = options_.output_dir + "/metrics.jsonl";
-    if (std::filesystem::is_directory(options_.output_dir)) lock_.emplace(options_.output_dir);
+    if (std::filesystem::is_directory(options_.output_dir))
+      lock_.emplace(options_.output_dir, std::chrono::milliseconds(), false, where_);
     const CheckpointSearch search = newest_checkpoint(options_.output_dir, where_);
     if (options_.resume) report_skipped(search);
     if (options_.resume && search.newest) {
@@ -245,7 +246,7 @@ class Run {
     require(options_.overwrite || options_.resume || !(search.newest || begun || ended), "train", where_,
             options_.output_dir, " already holds a run; --resume goes on with it, --overwrite starts anew");
     make_directory(options_.output_dir, where_);
-    if (!lock_) lock_.emplace(options_.output_dir);
+    if (!lock_) lock_.emplace(options_.output_dir, std::chrono::milliseconds(), false, where_);
     remove_checkpoints(options_.output_dir, where_);
     metrics_ = MetricsLog::create(metrics, header, where_);
   }

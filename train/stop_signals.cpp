@@ -6,7 +6,7 @@
 namespace cinta::train {
 namespace {
 volatile std::sig_atomic_t signal_number = 0;
-extern "C" void note_signal(int number) { signal_number = number; }
+extern "C" void note_signal(int number) { signal_number = number == SIGUSR1 ? SIGTERM : number; }
 }  // namespace
 
 const volatile std::sig_atomic_t& stop_signal() { return signal_number; }
@@ -20,7 +20,8 @@ void stop_on_signals() {
   struct sigaction action {};
   action.sa_handler = note_signal;
   action.sa_flags = static_cast<int>(SA_RESETHAND) | SA_ONSTACK;
-  for (int number : {SIGINT, SIGTERM}) sigaction(number, &action, nullptr);
+  // SIGUSR1: schedulers send it some time before they kill.
+  for (int number : {SIGINT, SIGTERM, SIGUSR1}) sigaction(number, &action, nullptr);
 }
 
 }  // namespace cinta::train

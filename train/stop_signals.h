@@ -7,7 +7,8 @@ namespace cinta::train {
 /// The signal that asked the program to stop, or 0.
 const volatile std::sig_atomic_t& stop_signal();
 
-/// From now on the first SIGINT or SIGTERM sets stop_signal(); a second one ends the program at once. Called by the
+/// From now on the first SIGINT or SIGTERM sets stop_signal(); a second one ends the program at once. SIGUSR1, which
+/// schedulers send some time before they kill, counts as SIGTERM. Called by the
 /// thread that trains, which is the program's first.
 void stop_on_signals();
 
