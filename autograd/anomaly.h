@@ -9,6 +9,8 @@ namespace cinta::autograd {
 class AnomalyScope {
  public:
   AnomalyScope();
+  AnomalyScope(const AnomalyScope&) = delete;
+  AnomalyScope& operator=(const AnomalyScope&) = delete;
 
  private:
   std::shared_ptr<Observer> observer_;

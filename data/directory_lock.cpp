@@ -23,7 +23,8 @@ DirectoryLock::DirectoryLock(const std::string& directory, std::chrono::millisec
       continue;
     }
     ::close(descriptor_);
-    throw FileError(located("lock", directory + ": another process is at work here; wait for its end, or take another directory", where));
+    throw FileError(located(
+        "lock", directory + ": another process is at work here; wait for its end, or take another directory", where));
   }
 }
 

@@ -28,6 +28,8 @@ std::string json_of(const MetricFields& fields, Where where = Where::current());
 /// Appends to metrics.jsonl.
 class MetricsLog {
  public:
+  MetricsLog(MetricsLog&&) = default;  // one writes
+  MetricsLog& operator=(MetricsLog&&) = default;
   /// Begins the file anew; `header` is its first line.
   static MetricsLog create(const std::string& path, const MetricFields& header, Where where = Where::current());
   /// Goes on with the file of a run resumed after `step`: lines of later steps, and a last line that was not written

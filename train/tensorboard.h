@@ -38,6 +38,8 @@ class TensorBoardLog {
   /// `step` begins a new file, which comes after the earlier ones and has what they say of later steps forgotten.
   /// Throws FileError.
   TensorBoardLog(const std::string& directory, int64_t step, Where where = Where::current());
+  TensorBoardLog(const TensorBoardLog&) = delete;
+  TensorBoardLog& operator=(const TensorBoardLog&) = delete;
   /// Appends the numbers of a line of metrics.jsonl, at once; what is no number is left out.
   void append(int64_t step, const MetricFields& fields);
 
