@@ -7,6 +7,7 @@
 
 #include "cinta/autograd/node.h"
 #include "cinta/backends/kernels/elementwise.h"
+#include "cinta/backends/kernels/reduce.h"
 #include "cinta/core/context.h"
 
 namespace cinta::optim {
@@ -20,6 +21,12 @@ Tensor zeros(int64_t length, const Tensor& like, Category category) {
 }
 
 int64_t rounded_up(int64_t count) { return (count + alignment - 1) / alignment * alignment; }
+
+bool is_finite(const Tensor& weights) {
+  const Tensor squares = empty({1}, Dtype::f64, weights.device());
+  kernels::sum_of_squares(weights.device(), squares, weights);
+  return std::isfinite(item(squares));
+}
 
 /// Gives the leaf of `range` its slice of the flat gradients; a gradient it has already is copied there.
 void adopt_gradient(const Range& range) {
@@ -149,6 +156,16 @@ void Unit::mark_written(const char* writer) {
       shadow = {range.shadow, group.shadow.dtype(), current ? storage.version() : other_version};
     }
   }
+}
+
+const Range* first_not_finite(const std::vector<Unit>& units) {
+  for (const Unit& unit : units)
+    for (const Group& group : unit.groups()) {
+      if (!group.trained || is_finite(group.weights)) continue;
+      for (const Range& range : group.ranges)
+        if (!is_finite(Group::slice(group.weights, range))) return &range;
+    }
+  return nullptr;
 }
 
 std::vector<Unit> make_units(std::vector<Parameter> parameters, Where where) {

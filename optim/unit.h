@@ -58,6 +58,9 @@ class Unit {
   std::vector<Group> groups_;
 };
 
+/// The first trained parameter that holds NaN or infinity; null where every weight is a number.
+const Range* first_not_finite(const std::vector<Unit>& units);
+
 /// One unit for each block, in order of first appearance; a storage that appears again is a tied weight and is left
 /// where it first stood. Throws ValueError for an empty list, duplicate names, tensors that are results of ops, that
 /// share a storage in part or share it without sharing their seat on the tape; DtypeError for a trained parameter that

@@ -41,7 +41,7 @@ struct Scripted : ForwardingTask {
     steps.push_back(batch.step);
     return task.forward(batch);
   }
-  train::MetricFields evaluate() override {
+  train::MetricFields evaluate_until(train::StopFlag) override {
     const double loss = losses[std::min(evaluations++, losses.size() - 1)];
     return {{"eval_loss", loss}, {"eval_accuracy", -loss}};
   }
@@ -102,6 +102,45 @@ TEST_CASE("what a callback asks for is done", "[train_callbacks]") {
   options.callbacks = {std::make_shared<Asking>(), witness};
   CHECK(train::run(task, options, header).steps == 4);
   CHECK(witness->seen == "begin ( 0:bps 1:bps checkpoint-2 2:bps eval 3:bps log eval checkpoint-4 end");
+}
+
+TEST_CASE("the rest of an epoch is passed over, also by a run that is resumed", "[train_callbacks]") {
+  struct Impatient : train::TrainerCallback {
+    void on_step_end(const Moment& now) override { now.control.stop_epoch = now.state.step % 2 == 0; }
+  };
+  const Scratch scratch;
+  auto inner = small_classifier();  // ten batches an epoch
+  Scripted task(inner, {1});
+  RunOptions options = short_run(scratch / "whole", 6);
+  options.eval_steps = 0;
+  const auto witness = std::make_shared<Witness>();
+  options.callbacks = {std::make_shared<Impatient>(), witness};
+  train::run(task, options, header);
+  CHECK(task.steps == std::vector<int64_t>{0, 1, 10, 11, 20, 21});
+  CHECK(witness->seen == "begin ( 0:bps 1:bps ) ( 2:bps 3:bps ) ( 4:bps 5:bps ) log eval checkpoint-6 end");
+
+  options.output_dir = scratch / "parts";
+  options.callbacks.pop_back();
+  for (const int64_t forwards : {3, 100}) {  // stopped in the second epoch, then not
+    auto part = small_classifier();
+    StoppingTask stopping(part, forwards);
+    Scripted scripted(stopping, {1});
+    options.stop = &stopping.stop;
+    train::run(scripted, options, header);
+    options.resume = true;
+  }
+  CHECK(differing(left_behind(scratch / "whole", 6), left_behind(scratch / "parts", 6)).empty());
+}
+
+TEST_CASE("a line after the first step, where it is asked for", "[train_callbacks]") {
+  const Scratch scratch;
+  auto task = small_classifier();
+  RunOptions options = short_run(scratch / "run", 4);
+  options.logging_first_step = true;
+  options.logging_steps = 3;
+  options.eval_steps = 0;
+  train::run(task, options, header);
+  CHECK(train::read_metrics(scratch / "run/metrics.jsonl").series("loss").steps == std::vector<double>{1, 3, 4});
 }
 
 TEST_CASE("a metric is better by more than a margin, and NaN never is", "[train_callbacks]") {

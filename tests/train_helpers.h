@@ -59,7 +59,7 @@ struct ForwardingTask : train::Task {
   const data::BatchSource& batches() const override { return task.batches(); }
   int64_t samples_per_batch() const override { return task.samples_per_batch(); }
   train::Forward forward(const data::Batch& batch) override { return task.forward(batch); }
-  train::MetricFields evaluate() override { return task.evaluate(); }
+  train::MetricFields evaluate_until(train::StopFlag stop) override { return task.evaluate_until(stop); }
   void save(train::CheckpointWriter& writer) override { task.save(writer); }
   void load(const std::string& directory) override { task.load(directory); }
   int64_t progress_items(const data::Batch& batch) const override { return task.progress_items(batch); }

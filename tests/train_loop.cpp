@@ -42,7 +42,7 @@ void check_resume(Make make) {
     CHECK(result.evaluation.empty());
     CHECK(result.checkpoint == scratch / "parts/checkpoint-13");
   }
-  options.stop = nullptr;
+  options.stop = {};
   options.resume = true;
   auto rest = make();
   const RunResult result = train::run(rest, options, header);

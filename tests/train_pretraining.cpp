@@ -1,8 +1,10 @@
 // Pre-training with both heads: what its loss is, that accumulation does not change it, that it learns what follows.
 #include <catch2/catch.hpp>
+#include <cmath>
 
 #include "cinta/autograd/tape.h"
 #include "cinta/optim/accumulation.h"
+#include "cinta/train/callbacks.h"
 #include "cinta/train/pretraining_task.h"
 #include "train_helpers.h"
 
@@ -111,4 +113,16 @@ TEST_CASE("what follows is learnt", "[train]") {
   CHECK(train::number(result.evaluation, "eval_loss") ==
         Approx(train::number(result.evaluation, "eval_masked_loss") +
                train::number(result.evaluation, "eval_next_sentence_loss")));
+}
+
+TEST_CASE("an evaluation of nothing is no number, and nobody's best", "[train]") {
+  data::MaskedCorpus corpus = small_corpus();
+  std::vector<int32_t> ids(12, 0);
+  ids[0] = 2, ids[1] = 3;
+  corpus.held_out = data::sequences_of(12, {.ids = ids, .lengths = {2}, .documents = {}});
+  train::MaskedTask task(corpus, small_config(), 4, 9);
+  const train::MetricFields found = task.evaluate();
+  CHECK(train::number(found, "eval_items") == 0);
+  CHECK(std::isnan(train::number(found, "eval_loss")));
+  CHECK_FALSE(train::WatchedMetric{}.better(train::number(found, "eval_loss"), 5));
 }

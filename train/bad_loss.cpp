@@ -20,4 +20,10 @@ void report_bad_loss(double loss, int64_t step, const Callback<Forward()>& forwa
                            where));
 }
 
+void require_finite_weights(const optim::Optimizer& optimizer, int64_t step, Where where) {
+  const optim::Range* bad = optim::first_not_finite(optimizer.units());
+  require(!bad, "train", where, "after step ", step, " the weight ", bad ? bad->parameter.name : "",
+          " holds NaN or infinity; it is not saved");
+}
+
 }  // namespace cinta::train

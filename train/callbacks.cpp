@@ -59,7 +59,7 @@ void Cadence::on_step_end(const Moment& now) {
   const RunOptions& options = now.options;
   const int64_t step = now.state.step;
   const bool last = step == options.max_steps;
-  now.control.log |= last || every(options.logging_steps, step);
+  now.control.log |= last || every(options.logging_steps, step) || (step == 1 && options.logging_first_step);
   now.control.evaluate |= !last && every(options.eval_steps, step);
   now.control.save |= !last && every(options.save_steps, step);
 }
@@ -90,7 +90,9 @@ void BestCheckpoint::on_train_begin(const Moment& now) { options_.metric.check(n
 
 void BestCheckpoint::on_evaluate(const Moment& now, const MetricFields& fields) {
   const double value = options_.metric.in(fields);
-  if (!options_.metric.better(value, now.state.number(best_value))) return;
+  const bool saved =
+      options_.save_best || now.control.save || now.control.stop || now.state.step == now.options.max_steps;
+  if (!saved || !options_.metric.better(value, now.state.number(best_value))) return;
   now.state.keep(best_value, value);
   now.state.keep(best_step, static_cast<double>(now.state.step));
   now.control.save |= options_.save_best;

@@ -48,13 +48,13 @@ Forward CharacterTask::forward(const data::Batch& batch) {
   return {cross_entropy(logits, labels, {.reduction = Reduction::sum}), count_correct(logits, labels)};
 }
 
-MetricFields CharacterTask::evaluate() {
+MetricFields CharacterTask::evaluate_until(StopFlag stop) {
   autograd::NoGrad off;
   model_->train(false);
   const std::vector<int32_t>& text = corpus_.held_out;
   const int64_t sequences = (static_cast<int64_t>(text.size()) - 1) / length_;
   double loss = 0, correct = 0;
-  for (int64_t first = 0; first < sequences; first += batch_size_) {
+  for (int64_t first = 0; first < sequences && !stop.number(); first += batch_size_) {
     data::Batch batch;
     const int64_t count = std::min(batch_size_, sequences - first);
     const auto begin = text.begin() + first * length_, end = begin + count * length_;
@@ -66,6 +66,7 @@ MetricFields CharacterTask::evaluate() {
     correct += item(part.correct);
   }
   model_->train(true);
+  if (stop.number()) return {};
   const double items = static_cast<double>(sequences * length_);
   return {{"eval_loss", loss / items}, {"eval_accuracy", correct / items}};
 }

@@ -31,7 +31,7 @@ class CharacterTask final : public Task {
   int64_t samples_per_batch() const override { return batch_size_; }
   Forward forward(const data::Batch& batch) override;
   /// eval_loss (nats) and eval_accuracy of the next character over the held-out text, cut into sequences.
-  MetricFields evaluate() override;
+  MetricFields evaluate_until(StopFlag stop) override;
   std::vector<std::string> evaluation_names() const override;
   void save(CheckpointWriter& writer) override;
   void load(const std::string& directory) override;

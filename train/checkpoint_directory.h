@@ -1,6 +1,7 @@
 // A checkpoint is a directory that appears as a whole: files and a manifest are written under a hidden temporary name,
 // fsynced, and the directory is renamed. After a crash at any moment the newest whole checkpoint is found by its
-// manifest (the size and CRC-32 of every file, written last).
+// manifest (the size and CRC-32 of every file, written last; zlib's CRC-32, so that gzip, Python and others can check a
+// file).
 #pragma once
 #include <optional>
 #include <string>

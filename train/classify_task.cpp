@@ -16,12 +16,10 @@ ClassifyTask::ClassifyTask(data::Split split, data::Standardizer standardizer, c
   batches_ = std::make_shared<data::ExampleBatches>(split_.train, batch_size, seed, where);
 }
 
-MetricFields ClassifyTask::evaluate() { return train::evaluate(classifier_, split_.test, device_); }
+MetricFields ClassifyTask::evaluate_until(StopFlag) { return train::evaluate(classifier_, split_.test, device_); }
 
 std::vector<std::string> ClassifyTask::evaluation_names() const { return {"eval_loss", "eval_accuracy"}; }
 
-void ClassifyTask::load(const std::string& directory) {
-  models::load_weights(*classifier_.mlp, directory);
-}
+void ClassifyTask::load(const std::string& directory) { models::load_weights(*classifier_.mlp, directory); }
 
 }  // namespace cinta::train

@@ -19,7 +19,7 @@ class ClassifyTask final : public Task {
     return classify(classifier_, batch.inputs, batch.labels, device_);
   }
   /// eval_loss and eval_accuracy on the test rows.
-  MetricFields evaluate() override;
+  MetricFields evaluate_until(StopFlag stop) override;
   std::vector<std::string> evaluation_names() const override;
   void save(CheckpointWriter& writer) override { classifier_.save(writer); }
   void load(const std::string& directory) override;

@@ -27,14 +27,14 @@ LanguageTask::Inputs LanguageTask::inputs(const data::Batch& batch) const {
           from_values(batch.labels, {rows}, device_)};
 }
 
-MetricFields LanguageTask::evaluate() {
+MetricFields LanguageTask::evaluate_until(StopFlag stop) {
   const autograd::NoGrad off;
   model().train(false);
   std::vector<const char*> names;
   std::vector<double> sums;
   std::vector<int64_t> items;
   int64_t masked = 0;
-  for (int64_t step = 0; step < held_out_->steps_per_epoch(); ++step) {
+  for (int64_t step = 0; step < held_out_->steps_per_epoch() && !stop.number(); ++step) {
     const data::Batch batch = held_out_->batch(step);
     masked += batch.items;
     const std::vector<Score> found = scores(batch);
@@ -48,6 +48,7 @@ MetricFields LanguageTask::evaluate() {
     }
   }
   model().train(true);
+  if (stop.number()) return {};
   MetricFields out;
   for (size_t i = 0; i < names.size(); ++i)
     out.emplace_back(names[i], sums[i] / static_cast<double>(items[i]));  // of nothing: NaN, which is nobody's best

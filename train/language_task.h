@@ -17,7 +17,7 @@ class LanguageTask : public Task {
   const data::BatchSource& batches() const override { return *batches_; }
   int64_t samples_per_batch() const override { return batch_size_; }
   /// The scores of held-out sequences under fixed masks.
-  MetricFields evaluate() override;
+  MetricFields evaluate_until(StopFlag stop) override;
   void save(CheckpointWriter& writer) override;
   void load(const std::string& directory) override;
   int64_t progress_items(const data::Batch& batch) const override;

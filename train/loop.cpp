@@ -49,7 +49,7 @@ class Run {
       optimizer_.keep_shadows(options_.autocast->low, where);
     source_ = &task.batches();
     if (options_.overfit_batches > 0) source_ = &repeated_.emplace(*source_, options_.overfit_batches);
-    loader_.emplace(*source_, state_.step * options_.accumulation_steps);
+    loader_.emplace(*source_, state_.batches);
     options_.callbacks.insert(options_.callbacks.begin(), std::make_shared<Cadence>());
   }
 
@@ -63,23 +63,28 @@ class Run {
     if (options_.detect_anomaly) anomaly.emplace();
     const double start = seconds();
     call([](TrainerCallback& one, const Moment& now) { one.on_train_begin(now); });
+    control_.evaluate |= state_.evaluation_due;
+    act();
     while (state_.step < options_.max_steps && !control_.stop && !stopped()) {
-      if (begins_epoch(state_.step)) call([](auto& one, const Moment& now) { one.on_epoch_begin(now); });
+      if (begins_epoch()) call([](auto& one, const Moment& now) { one.on_epoch_begin(now); });
       call([](auto& one, const Moment& now) { one.on_step_begin(now); });
       norm_ = step();
       ++state_.step;
       call([](auto& one, const Moment& now) { one.on_step_end(now); });
-      if (begins_epoch(state_.step)) call([](auto& one, const Moment& now) { one.on_epoch_end(now); });
+      if (std::exchange(control_.stop_epoch, false)) pass_over_epoch();
+      if (begins_epoch()) call([](auto& one, const Moment& now) { one.on_epoch_end(now); });
       act();
     }
     result_.seconds = seconds() - start;
     result_.items_per_second = result_.items / result_.seconds;
     result_.steps = state_.step;
-    if (stopped()) {
-      result_.stopped_by = static_cast<int>(*options_.stop);
-    } else {
+    if (!stopped()) {
       if (norm_ && state_.items > 0) log();  // what a callback's stop has cut off
       last_evaluation();
+    }
+    if (stopped()) {
+      result_.stopped_by = options_.stop.number();
+      result_.evaluation.clear();
     }
     save();
     call([](auto& one, const Moment& now) { one.on_train_end(now); });
@@ -87,11 +92,20 @@ class Run {
   }
 
  private:
-  bool stopped() const { return options_.stop && *options_.stop != 0; }
-  double epoch(int64_t step) const { return source_->epoch(step * options_.accumulation_steps); }
-  double epoch() const { return epoch(state_.step); }
+  bool stopped() const { return options_.stop.number() != 0; }
+  double epoch() const { return source_->epoch(state_.batches); }
   /// Whether the step before the first of an epoch is done; an epoch may begin within a step.
-  bool begins_epoch(int64_t step) const { return step == 0 || std::floor(epoch(step)) > std::floor(epoch(step - 1)); }
+  bool begins_epoch() const {
+    const int64_t before = state_.batches - options_.accumulation_steps;
+    return before < 0 || std::floor(epoch()) > std::floor(source_->epoch(before));
+  }
+  /// Goes on with the first batch of the next epoch.
+  void pass_over_epoch() {
+    if (begins_epoch()) return;
+    const double last = std::floor(epoch());
+    while (std::floor(epoch()) == last) ++state_.batches;
+    loader_.emplace(*source_, state_.batches);
+  }
 
   template <class Event>
   void call(Event event) {
@@ -106,11 +120,11 @@ class Run {
     if (std::exchange(control_.save, false) && !stopped()) save();
   }
 
-  /// The forward of micro-batch `number` of the run.
-  Forward forward(const data::Batch& batch, int64_t number) {
+  /// The forward of micro-batch `micro_batch` of a step, which is counted from 0.
+  Forward forward(const data::Batch& batch, int64_t step, int64_t micro_batch) {
     if (Random* random = task_.random()) {
-      random->set_step(number / options_.accumulation_steps);
-      random->set_first_sample(number % options_.accumulation_steps * task_.samples_per_batch());
+      random->set_step(step);
+      random->set_first_sample(micro_batch * task_.samples_per_batch());
     }
     const autograd::AutocastScope types(options_.autocast, where_);
     return task_.forward(batch);
@@ -131,11 +145,10 @@ class Run {
     const Tensor seed = scaler_.scaled(optim::accumulation_seed(items, Dtype::f32, device));
     optimizer_.zero_gradients();
     for (int64_t i = 0; i < micro_batches; ++i) {
-      const Forward done = forward(window[static_cast<size_t>(i)], state_.step * micro_batches + i);
+      const Forward done = forward(window[static_cast<size_t>(i)], state_.step, i);
       autograd::backward(done.loss_sum, {.seeds = {seed}});
       call([](auto& one, const Moment& now) { one.on_substep_end(now); });
-      losses_.push_back(detach(done.loss_sum));
-      correct_.push_back(done.correct);
+      unread_.push_back({state_.step, i, state_.batches++, detach(done.loss_sum), done.correct});
     }
     call([](auto& one, const Moment& now) { one.on_pre_optimizer_step(now); });
     const Tensor norm = optimizer_.step({.rate_factor = optim::rate_factor(options_.schedule, state_.step),
@@ -149,19 +162,15 @@ class Run {
 
   /// Adds up what the micro-batches left; the first place where a loss that is no number is seen.
   void read_sums() {
-    int64_t number = state_.step * options_.accumulation_steps - static_cast<int64_t>(losses_.size());
-    for (const Tensor& loss : losses_) {
-      const double sum = item(loss);
+    for (const Unread& one : unread_) {
+      const double sum = item(one.loss);
       if (!std::isfinite(sum))
         report_bad_loss(
-            sum, number / options_.accumulation_steps + 1, [&] { return forward(source_->batch(number), number); },
-            where_);
+            sum, one.step + 1, [&] { return forward(source_->batch(one.batch), one.step, one.micro_batch); }, where_);
       state_.loss_sum += sum;
-      ++number;
+      state_.correct_sum += item(one.correct);
     }
-    for (const Tensor& count : correct_) state_.correct_sum += item(count);
-    losses_.clear();
-    correct_.clear();
+    unread_.clear();
   }
 
   void log() {
@@ -188,13 +197,15 @@ class Run {
     call([&](auto& one, const Moment& now) { one.on_log(now, fields); });
   }
 
-  /// Evaluates; a resumed run finds its line in the metrics already, and its callbacks have heard of it.
+  /// Evaluates; a resumed run finds its line in the metrics already, and its callbacks have heard of it. What a signal
+  /// breaks off is due then.
   MetricFields evaluate() {
     const MetricFields fields = [this] {
       const autograd::AutocastScope types(options_.autocast, where_);
-      return task_.evaluate();
+      return task_.evaluate_until(options_.stop);
     }();
-    if (state_.evaluated_step == state_.step) return fields;
+    state_.evaluation_due = fields.empty();
+    if (fields.empty() || state_.evaluated_step == state_.step) return fields;
     MetricFields line = fields;
     line.emplace_back("epoch", epoch());
     write(line);
@@ -254,6 +265,7 @@ class Run {
   void save() {
     if (options_.output_dir.empty()) return;
     read_sums();
+    require_finite_weights(optimizer_, state_.step, where_);
     metrics_->sync();
     CheckpointWriter writer(options_.output_dir, state_.step, where_);
     task_.save(writer);
@@ -261,6 +273,12 @@ class Run {
     result_.checkpoint = writer.finish(where_);
     call([&](auto& one, const Moment& now) { one.on_save(now, result_.checkpoint); });
   }
+
+  /// What a micro-batch left on the device, until somebody reads it.
+  struct Unread {
+    int64_t step, micro_batch, batch;
+    Tensor loss, correct;
+  };
 
   Task& task_;
   RunOptions options_;
@@ -277,11 +295,19 @@ class Run {
   RunResult result_;
   Control control_;
   std::optional<Progress> progress_;
-  Tensor norm_;                           ///< of the last step's gradient
-  std::vector<Tensor> losses_, correct_;  ///< of micro-batches, on the device until somebody reads them
+  Tensor norm_;  ///< of the last step's gradient
+  std::vector<Unread> unread_;
 };
 
 }  // namespace
+
+RunOptions fast_dev_run(RunOptions options, int64_t steps) {
+  options.max_steps = steps;
+  options.logging_steps = 1;
+  options.schedule.warmup = std::min(options.schedule.warmup, steps / 10);
+  options.output_dir.clear();
+  return options;
+}
 
 RunResult run(Task& task, RunOptions options, const MetricFields& header, Where where) {
   return Run(task, std::move(options), header, where).finish();

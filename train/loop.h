@@ -1,7 +1,6 @@
 // The training loop: steps, numbers, checkpoints, stopping and resuming. A run of N steps gives the same bits whether
 // or not it was interrupted, because everything random is a function of the step.
 #pragma once
-#include <csignal>
 #include <memory>
 
 #include "cinta/autograd/autocast.h"
@@ -24,6 +23,7 @@ struct RunOptions {
   std::optional<autograd::Autocast> autocast = {};
   optim::LossScaleOptions loss_scale = {};
   int64_t logging_steps = 10;
+  bool logging_first_step = false;
   int64_t eval_steps = 0;        ///< 0: at the end only
   int64_t save_steps = 0;        ///< 0: at the end and when stopped
   bool eval_each_epoch = false;  ///< after the step in which an epoch ends
@@ -34,7 +34,7 @@ struct RunOptions {
   bool detect_anomaly = false;  ///< find the op that makes the first NaN
   bool quiet = false;
   /// Set to a signal's number: finish the step, save, return (train/stop_signals.h has the handler for it).
-  const volatile std::sig_atomic_t* stop = nullptr;
+  StopFlag stop = {};
   std::vector<std::shared_ptr<TrainerCallback>> callbacks = {};  ///< called in this order (train/callbacks.h)
 };
 
@@ -49,6 +49,9 @@ struct RunResult {
   int stopped_by = 0;       ///< the signal, or 0
   bool pruned = false;      ///< a search gave it up (train/trial.h)
 };
+
+/// The run that shows in `steps` steps whether all of `options` works: each step is logged, nothing is written.
+RunOptions fast_dev_run(RunOptions options, int64_t steps = 1);
 
 /// Trains until max_steps. Writes metrics.jsonl and checkpoint-N/ into output_dir. `header` describes the run in the
 /// first line of metrics.jsonl. Throws ValueError when the loss becomes NaN (the last checkpoint is kept), FileError.

@@ -48,8 +48,9 @@ std::vector<std::string> PreTrainingTask::evaluation_names() const {
           "eval_next_sentence_accuracy"};
 }
 
-MetricFields PreTrainingTask::evaluate() {
-  MetricFields out = LanguageTask::evaluate();
+MetricFields PreTrainingTask::evaluate_until(StopFlag stop) {
+  MetricFields out = LanguageTask::evaluate_until(stop);
+  if (out.empty()) return out;
   const double loss = number(out, "eval_masked_loss") + number(out, "eval_next_sentence_loss");
   out.insert(out.begin(), {"eval_loss", loss});
   return out;

@@ -17,7 +17,7 @@ class PreTrainingTask final : public LanguageTask {
   /// over masked tokens plus the mean over pairs, and however a step is accumulated, it is the same number.
   Forward forward(const data::Batch& batch) override;
   /// eval_loss, the sum of eval_masked_loss and eval_next_sentence_loss (nats), and both accuracies.
-  MetricFields evaluate() override;
+  MetricFields evaluate_until(StopFlag stop) override;
   std::vector<std::string> evaluation_names() const override;
 
  private:

@@ -36,10 +36,12 @@ void write_run_state(CheckpointWriter& writer, const RunState& state, const opti
     for (const auto& [name, tensor] : all) tensors.push_back({name, tensor});
   models::write_tensors(tensors, writer.add(optimizer_file));
   const nlohmann::ordered_json json = {{"global_step", state.step},
+                                       {"batches", state.batches},
                                        {"interval_loss_sum", state.loss_sum},
                                        {"interval_correct", state.correct_sum},
                                        {"interval_items", state.items},
                                        {"evaluated_step", state.evaluated_step},
+                                       {"evaluation_due", state.evaluation_due},
                                        {"callbacks", spelled(state.numbers)}};
   writer.add(state_file).write_text(json.dump(2) + "\n");
 }
@@ -66,9 +68,14 @@ RunState read_run_state(const std::string& directory, optim::Optimizer& optimize
     require<FileError>(json.contains(key) && json[key].is_number(), "resume", where, path, ": no number called ", key);
     return json[key];
   };
-  RunState state{number("global_step").get<int64_t>(),     number("interval_loss_sum").get<double>(),
-                 number("interval_correct").get<double>(), number("interval_items").get<int64_t>(),
-                 number("evaluated_step").get<int64_t>(),  {}};
+  RunState state{.step = number("global_step").get<int64_t>(),
+                 .batches = number("batches").get<int64_t>(),
+                 .loss_sum = number("interval_loss_sum").get<double>(),
+                 .correct_sum = number("interval_correct").get<double>(),
+                 .items = number("interval_items").get<int64_t>(),
+                 .evaluated_step = number("evaluated_step").get<int64_t>(),
+                 .evaluation_due = json.value("evaluation_due", nlohmann::json()) == true,
+                 .numbers = {}};
   const nlohmann::json callbacks = json.value("callbacks", nlohmann::json::object());
   require<FileError>(callbacks.is_object(), "resume", where, path, ": callbacks is not an object");
   for (const auto& [name, value] : callbacks.items()) {

@@ -14,9 +14,11 @@ struct NamedNumber {
 
 struct RunState {
   int64_t step = 0;
+  int64_t batches = 0;  ///< micro-batches drawn from the source, or passed over
   double loss_sum = 0, correct_sum = 0;  ///< of the logging interval that was under way
   int64_t items = 0;
   int64_t evaluated_step = -1;       ///< whose evaluation is the last in metrics.jsonl
+  bool evaluation_due = false;       ///< a signal came into the evaluation after this step
   std::vector<NamedNumber> numbers;  ///< what callbacks keep, under names that begin with their own; sorted by name
 
   /// What was last kept under this name; NaN when nothing was.

@@ -4,6 +4,17 @@
 
 namespace cinta::train {
 
+/// Where the number of a signal is noted that asks for an end, or nowhere.
+class StopFlag {
+ public:
+  StopFlag(const volatile std::sig_atomic_t* place = nullptr) : place_(place) {}
+  /// The signal, or 0.
+  int number() const { return place_ ? static_cast<int>(*place_) : 0; }
+
+ private:
+  const volatile std::sig_atomic_t* place_;
+};
+
 /// The signal that asked the program to stop, or 0.
 const volatile std::sig_atomic_t& stop_signal();
 

@@ -8,6 +8,7 @@
 #include "cinta/models/module.h"
 #include "cinta/ops/random.h"
 #include "cinta/train/metrics.h"
+#include "cinta/train/stop_signals.h"
 
 namespace cinta::train {
 
@@ -32,8 +33,10 @@ class Task {
   /// Samples of a micro-batch.
   virtual int64_t samples_per_batch() const = 0;
   virtual Forward forward(const data::Batch& batch) = 0;
-  /// Numbers on data that is not trained on; names start with "eval_".
-  virtual MetricFields evaluate() = 0;
+  /// Numbers on data that is not trained on; names start with "eval_". Looks at `stop` between batches and returns
+  /// nothing once it is set.
+  virtual MetricFields evaluate_until(StopFlag stop) = 0;
+  MetricFields evaluate() { return evaluate_until({}); }
   /// The names of those numbers, so that a wrong one is found before a run; empty: they are not known before.
   virtual std::vector<std::string> evaluation_names() const { return {}; }
   /// Puts the model's own files (weights, configuration, vocabulary) into a directory being written.

@@ -50,9 +50,9 @@ TextClassifyTask::TextClassifyTask(const TextClassifyData& data, models::BertCon
 }
 
 std::pair<Tensor, Tensor> TextClassifyTask::compute(const data::Batch& batch) {
-  const auto samples = static_cast<int64_t>(batch.lengths.size());
-  return {(*bert_)(token_batch(padding_free_ ? data::packed(batch) : batch, device_)),
-          from_values(batch.labels, {samples}, device_)};
+  const models::TokenBatch tokens =
+      padding_free_ ? token_batch(data::packed(batch), device_) : token_batch(batch, device_);
+  return {(*bert_)(tokens), from_values(batch.labels, {static_cast<int64_t>(batch.labels.size())}, device_)};
 }
 
 Forward TextClassifyTask::forward(const data::Batch& batch) {
@@ -60,7 +60,7 @@ Forward TextClassifyTask::forward(const data::Batch& batch) {
   return {cross_entropy(logits, labels, {.reduction = Reduction::sum}), count_correct(logits, labels)};
 }
 
-MetricFields TextClassifyTask::evaluate() {
+MetricFields TextClassifyTask::evaluate_until(StopFlag stop) {
   autograd::NoGrad off;
   const data::ClassifiedBatches samples(data_.test, batch_size_, 0);
   const int64_t count = data_.test.sequences.count;
@@ -68,7 +68,7 @@ MetricFields TextClassifyTask::evaluate() {
   confusion_.counts.resize(static_cast<size_t>(confusion_.classes * confusion_.classes));
   bert_->train(false);
   double loss = 0;
-  for (int64_t begin = 0; begin < count; begin += batch_size_) {
+  for (int64_t begin = 0; begin < count && !stop.number(); begin += batch_size_) {
     const data::Batch batch = samples.slice(begin, std::min(begin + batch_size_, count));
     const auto [logits, labels] = compute(batch);
     loss += item(cross_entropy(logits, labels, {.reduction = Reduction::sum}));
@@ -77,12 +77,15 @@ MetricFields TextClassifyTask::evaluate() {
       ++confusion_.counts[static_cast<size_t>(batch.labels[i] * confusion_.classes + guesses[i])];
   }
   bert_->train(true);
+  if (stop.number()) return {};
   return {{"eval_loss", loss / static_cast<double>(count)},
           {"eval_accuracy", confusion_.accuracy()},
           {"eval_macro_f1", confusion_.macro_f1()}};
 }
 
-std::vector<std::string> TextClassifyTask::evaluation_names() const { return {"eval_loss", "eval_accuracy", "eval_macro_f1"}; }
+std::vector<std::string> TextClassifyTask::evaluation_names() const {
+  return {"eval_loss", "eval_accuracy", "eval_macro_f1"};
+}
 
 void TextClassifyTask::save(CheckpointWriter& writer) {
   write_model(writer, *bert_);

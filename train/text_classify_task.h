@@ -33,7 +33,7 @@ class TextClassifyTask final : public Task {
   int64_t samples_per_batch() const override { return batch_size_; }
   Forward forward(const data::Batch& batch) override;
   /// eval_loss, eval_accuracy and eval_macro_f1 on the test samples.
-  MetricFields evaluate() override;
+  MetricFields evaluate_until(StopFlag stop) override;
   const Confusion& confusion() const { return confusion_; }  ///< of the last evaluation
   std::vector<std::string> evaluation_names() const override;
   void save(CheckpointWriter& writer) override;

@@ -61,8 +61,7 @@ void TrialReport::on_evaluate(const Moment& now, const MetricFields&) { await(no
 void TrialReport::await(const Moment& now) const {
   const bool last = now.state.step == now.options.max_steps || now.control.stop;
   if (last || !options_.await_verdict || verdict_path_.empty()) return;
-  const auto stopped = [&] { return now.options.stop && *now.options.stop != 0; };
-  while (!obey(now) && !stopped()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  while (!obey(now) && !now.options.stop.number()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 void TrialReport::on_train_end(const Moment& now) {
@@ -74,7 +73,7 @@ void TrialReport::on_train_end(const Moment& now) {
   json["epoch"] = now.epoch;
   json["seconds"] = result.seconds;
   json["evaluation"] = nlohmann::ordered_json::parse(json_of(result.evaluation));
-  json["objective"] =
+  json["value"] =
       json["evaluation"].contains(options_.objective.name) ? json["evaluation"][options_.objective.name] : nullptr;
   if (const std::vector<optim::Parameter> parameters = now.task.model().parameters(); !parameters.empty()) {
     const MemoryStatistics memory = memory_statistics(parameters.front().tensor.device());

@@ -60,6 +60,7 @@
 #include "cinta/train/character_task.h"
 #include "cinta/train/classify_task.h"
 #include "cinta/train/find_batch_size.h"
+#include "cinta/train/environment.h"
 #include "cinta/train/loop.h"
 #include "cinta/train/masked_task.h"
 #include "cinta/train/precision.h"
