@@ -10,6 +10,16 @@ std::span<const int32_t> Sequences::tokens(int64_t sequence) const {
                      static_cast<size_t>(lengths[static_cast<size_t>(sequence)]) - 2);
 }
 
+Sequences Sequences::first(int64_t some) const {
+  Sequences out = *this;
+  out.count = std::min(count, some);
+  const auto taken = static_cast<size_t>(out.count);
+  out.ids = ids.first(taken * static_cast<size_t>(length));
+  out.lengths = lengths.first(taken);
+  out.documents = documents.first(taken);
+  return out;
+}
+
 Sequences sequences_of(int64_t length, SequenceArrays arrays) {
   const auto held = std::make_shared<const SequenceArrays>(std::move(arrays));
   return {static_cast<int64_t>(held->lengths.size()), length, held->ids, held->lengths, held->documents, held};

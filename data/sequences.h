@@ -20,6 +20,8 @@ struct Sequences {
 
   /// A sequence's tokens between [CLS] and [SEP].
   std::span<const int32_t> tokens(int64_t sequence) const;
+  /// The first `some` of them, or all where there are fewer.
+  Sequences first(int64_t some) const;
 };
 
 /// What sequences are gathered in.

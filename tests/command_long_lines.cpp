@@ -143,25 +143,20 @@ TEST_CASE("texts to predict with a line of megabytes", "[command_long_lines]") {
   check_long({"predict", "--model", texts().scratch / "model", "--data", path}, {"found 0xff", "UTF-8"});
 }
 
-TEST_CASE("a corpus with a line of megabytes", "[command_long_lines]") {
+TEST_CASE("a corpus with a line of 100 MB, to train on or held out", "[command_long_lines]") {
   const Scratch scratch;
   std::filesystem::create_directory(scratch / "text");
   write_bytes(scratch / "text/a", "int a; int b;\n");
-  write_line(scratch / "text/b", "int ", some);
-  const Arguments train{"train",
-                        "bert",
-                        "--data",
-                        scratch / "text",
-                        "--vocab_size",
-                        "40",
-                        "--sequence_length",
-                        "8",
-                        "--max_steps",
-                        "2",
-                        "--threads",
-                        "1",
-                        "--quiet",
-                        "--output_dir",
-                        scratch / "run"};
-  check_bounds([&] { CHECK(run_cinta(train).code == 0); });
+  write_line(scratch / "text/b", "int ", hundred_megabytes);
+  for (const char* seed : {"0", "1"}) {  // of the choice of the file that is held out
+    Finished trained;
+    check_bounds([&] {
+      trained =
+          run_cinta({"train", "bert", "--data", scratch / "text", "--vocab_size", "40", "--sequence_length", "64",
+                     "--max_steps", "2", "--threads", "1", "--output_dir", "", "--cache_dir", "none", "--seed", seed});
+    });
+    INFO(trained.error);
+    CHECK(trained.code == 0);
+    CHECK((trained.error.find("the first 10000 held-out sequences") != std::string::npos) == (*seed == '1'));
+  }
 }

@@ -3,8 +3,10 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 
+#include "cinta/train/metrics.h"
 #include "command_helpers.h"
 
+using namespace cinta;
 using namespace cinta::testing;
 
 namespace {
@@ -87,6 +89,68 @@ TEST_CASE("a few steps to try everything, and epochs of accumulated batches", "[
   CHECK(std::filesystem::exists(scratch / "run/checkpoint-10"));  // 2 * 1438 / 300, rounded up
 }
 
+TEST_CASE("what users of the HF Trainer write means here what it means there", "[command]") {
+  const Scratch scratch;
+  auto metrics = [&](const Arguments& more) {
+    const Finished finished = run_cinta(Arguments{"train", "mlp", "--data", "generated", "--hidden", "4", "--threads",
+                                                  "1", "--overwrite", "--quiet", "--output_dir", scratch / "run"} +
+                                        more);
+    INFO(finished.error);
+    REQUIRE(finished.code == 0);
+    return train::read_metrics(scratch / "run/metrics.jsonl");
+  };
+  using Steps = std::vector<double>;
+  const auto part = metrics({"--max_steps", "20", "--warmup_steps", "0.15", "--logging_steps", "1",
+                             "--lr_scheduler_type", "constant", "--learning_rate", "0.003"})
+                        .series("learning_rate")
+                        .values;
+  CHECK(part[0] == Approx(0));  // 3 of 20
+  CHECK(part[1] == Approx(0.001));
+  CHECK(part[2] == Approx(0.002));
+  CHECK(part[3] == Approx(0.003));
+  CHECK(part[19] == Approx(0.003));
+  CHECK(metrics({"--max_steps", "-1", "--num_train_epochs", "1", "--batch_size", "100", "--logging_first_step"})
+            .series("loss")
+            .steps == Steps{1, 10, 15});  // 1438 rows to train on
+  CHECK(metrics({"--max_steps", "9", "--eval_strategy", "steps", "--logging_steps", "4", "--load_best_model_at_end",
+                 "True", "--greater_is_better", "False"})
+            .series("eval_loss")
+            .steps == Steps{4, 8, 9});
+  const Finished tried = run_cinta({"train", "mlp", "--data", "generated", "--fast_dev_run", "--json", "--quiet",
+                                    "--output_dir", scratch / "none", "--threads", "1"});
+  CHECK(tried.out.find("\"steps\":1,") != std::string::npos);
+  CHECK(!std::filesystem::exists(scratch / "none"));
+  check_refused({"train", "mlp", "--data", "generated", "--warmup_steps", "2.5"}, {"--warmup_steps", "given 2.5"});
+  check_refused({"train", "mlp", "--data", "generated", "--max_steps", "0"}, {"--max_steps", "given 0"});
+}
+
+TEST_CASE("every command reads a file of settings, and every option says what it is", "[command]") {
+  const Scratch scratch;
+  const std::string config = scratch / "formats.json";
+  write_bytes(config, R"({"json": true})");
+  CHECK(run_cinta({"formats", "--config", config}).out.starts_with("["));
+  size_t options = 0;
+  for (const Arguments& command :
+       {Arguments{"train", "mlp"}, Arguments{"train", "bert"}, Arguments{"train", "classify"},
+        Arguments{"train", "characters"}, Arguments{"eval"}, Arguments{"predict"}, Arguments{"fill"}, Arguments{"tune"},
+        Arguments{"tokenize"}, Arguments{"inspect"}, Arguments{"convert"}, Arguments{"trace"}, Arguments{"plan"},
+        Arguments{"bench", "step"}, Arguments{"bench", "rows"}, Arguments{"bench", "precision"}, Arguments{"config"},
+        Arguments{"formats"}, Arguments{"completion"}}) {
+    std::istringstream help(run_cinta(command + Arguments{"--help"}).out);
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(help, line);) lines.push_back(line);
+    const std::string indent(30, ' ');  // of what is said
+    for (size_t i = 0; i < lines.size(); ++i) {
+      if (!lines[i].starts_with("  -")) continue;
+      INFO(lines[i]);
+      CHECK(((lines[i].size() > indent.size() && lines[i][indent.size() - 1] == ' ') ||
+             (i + 1 < lines.size() && lines[i + 1].starts_with(indent))));
+      ++options;
+    }
+  }
+  CHECK(options > 200);
+}
+
 TEST_CASE("a run obeys the files and the environment as it does the command line", "[command]") {
   const Scratch scratch;
   const std::string config = scratch / "run.json";
@@ -136,6 +200,12 @@ TEST_CASE("what is no option is refused with the nearest that is", "[command]") 
   CHECK(contains(refused(run + Arguments{"--early_stopping", "patience=2"}), "needs evaluations on the way"));
   CHECK(contains(refused(run + Arguments{"--device", "meta"}), "training needs memory"));
   CHECK(contains(refused(run + Arguments{"--seed", "99999999999999999999"}), "at most 64 bits"));
+  {
+    const Variable wrong("CINTA_LERNING_RATE", "1");
+    CHECK(contains(refused({"train", "mlp", "--data", "generated"}),
+                   "the variable CINTA_LERNING_RATE of the environment is no option of any command; the nearest is "
+                   "CINTA_LEARNING_RATE"));
+  }
   const Variable seed("CINTA_SEED", "x");
   CHECK(contains(refused({"train", "mlp", "--data", "generated"}), "given x"));
 }

@@ -81,7 +81,7 @@ TEST_CASE("a training writes its result, and gives up with exit code 3 when aske
   const json whole = read_json(scratch / "whole.json");
   CHECK(whole["state"] == "complete");
   CHECK(whole["steps"] == 6);
-  CHECK(whole["objective"] == whole["evaluation"]["eval_accuracy"]);
+  CHECK(whole["value"] == whole["evaluation"]["eval_accuracy"]);
   CHECK(whole["evaluation"]["eval_loss"] == lines_of(scratch / "whole/metrics.jsonl").back()["eval_loss"]);
 
   Finished finished;
@@ -98,7 +98,7 @@ TEST_CASE("a training writes its result, and gives up with exit code 3 when aske
   CHECK_FALSE(fs::exists(scratch / "pruned/verdict"));
   const json last = lines_of(scratch / "pruned/metrics.jsonl").back();
   CHECK(last["step"] == pruned["steps"]);
-  CHECK(last["eval_loss"] == pruned["objective"]);
+  CHECK(last["eval_loss"] == pruned["value"]);
   CHECK(fs::exists(scratch / "pruned/model.safetensors"));
 
   {
@@ -108,7 +108,7 @@ TEST_CASE("a training writes its result, and gives up with exit code 3 when aske
     CHECK(child.wait().code == 128 + SIGTERM);
   }
   CHECK(read_json(scratch / "stopped.json")["state"] == "stopped");
-  CHECK(read_json(scratch / "stopped.json")["objective"].is_null());
+  CHECK(read_json(scratch / "stopped.json")["value"].is_null());
 
   check_refused(digits_mlp("6", {"--result", scratch / "none/r.json", "--output_dir", scratch / "run"}),
                 "there is no directory");

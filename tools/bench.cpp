@@ -122,7 +122,7 @@ void add_precision(CLI::App& bench, CLI::App& app) {
   CLI::App* command = bench.add_subcommand(
       "precision", "one training in several precisions: cinta bench precision -- train mlp --data FILE");
   command->add_option("--modes", options->modes, "precisions, each with :LOSS_SCALE if wanted")->capture_default_str();
-  command->add_option("--seeds", options->seeds)->capture_default_str()->check(at_least(1));
+  command->add_option("--seeds", options->seeds, "runs of each mode")->capture_default_str()->check(at_least(1));
   command->add_option("--objective", options->objective, "number of the evaluation")->capture_default_str();
   command->add_option("--output_dir", options->directory, "goes on with what is there")->capture_default_str();
   command->add_flag("--json", options->json, "one object");

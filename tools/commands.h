@@ -14,6 +14,7 @@ extern int exit_code;
 
 /// The program's name and arguments, as a shell would read them.
 extern std::string command_line;
+extern const char* const version;
 
 /// What a command does once its options are read.
 void set_work(const CLI::App& command, std::function<void()> work);

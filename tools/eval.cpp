@@ -115,7 +115,9 @@ void add_eval(CLI::App& app) {
   command->add_option("--labels", options->labels, "IDX file of the classes, where --data is one of images");
   command->add_option("--model", options->model, "directory with model.safetensors and config.json")
       ->capture_default_str();
-  command->add_option("--batch_size", options->batch_size)->capture_default_str()->check(at_least(1));
+  command->add_option("--batch_size", options->batch_size, "samples computed at once")
+      ->capture_default_str()
+      ->check(at_least(1));
   command->add_option("--seed", options->seed, "of a BERT's masks")->capture_default_str();
   command->add_flag("--json", options->as_json, "one object");
   set_work(*command, [options] {

@@ -15,6 +15,7 @@ namespace cinta::tools {
 
 int exit_code = 0;
 std::string command_line = "cinta";
+const char* const version = CINTA_VERSION;
 
 namespace {
 
@@ -78,12 +79,13 @@ void set_work(const CLI::App& command, std::function<void()> work) { works()[&co
 
 /// Adds the commands, settles the options of the one that was named and does its work.
 int run(int argc, char** argv) {
-  CLI::App app{"Cinta trains small deep-learning models."};
+  CLI::App app{"Cinta trains small deep-learning models.", "cinta"};
   app.require_subcommand(1);
-  app.set_version_flag("--version", "cinta " CINTA_VERSION);
+  app.set_version_flag("--version", std::string("cinta ") + version);
   for (auto add : {add_train, add_eval, add_fill, add_predict, add_tokenize, add_inspect, add_convert, add_trace,
                    add_plan, add_bench, add_formats, add_tune, add_config, add_completion})
     add(app);
+  take_settings_file(app);
   Arguments given(argv + 1, argv + argc);
   for (const std::string& word : given) command_line += " " + quoted(word);
   name_task(given);

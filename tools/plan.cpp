@@ -197,10 +197,12 @@ void add_plan(CLI::App& app) {
       ->add_option("model", options->model,
                    "tiny, mini, small, base or large; a directory of a model; or an MLP's widths, as 784,512,10")
       ->required();
-  command->add_option("--per_device_train_batch_size,--batch_size", options->batch)
+  command->add_option("--per_device_train_batch_size,--batch_size", options->batch, "samples of a micro-batch")
       ->capture_default_str()
       ->check(at_least(1));
-  command->add_option("--sequence_length", options->length)->capture_default_str()->check(at_least(1));
+  command->add_option("--sequence_length", options->length, "tokens of a sample")
+      ->capture_default_str()
+      ->check(at_least(1));
   command->add_option("--masked", options->masked, "tokens of a sequence to guess; 0: 15 % of it")
       ->capture_default_str()
       ->check(at_least(0));
@@ -208,7 +210,9 @@ void add_plan(CLI::App& app) {
   command->add_option("--gradient_checkpointing", options->checkpointing, "none, sqrt, every:N, selective:op,op")
       ->capture_default_str();
   command->add_option("--precision", options->precision, "as in cinta train")->capture_default_str();
-  command->add_option("--optim", options->optimizer)->capture_default_str()->check(CLI::IsMember({"adamw", "sgd"}));
+  command->add_option("--optim", options->optimizer, "adamw, sgd")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"adamw", "sgd"}));
   command->add_option("--device", options->device, "meta plans; another device runs the step and measures it")
       ->capture_default_str();
   command->add_option("--memory", options->memory, "e.g. 8GiB: find the largest batch whose step fits, and plan it");

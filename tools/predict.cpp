@@ -128,7 +128,9 @@ void add_predict(CLI::App& app) {
   command->add_option("--input_ids", options->input_ids,
                       "safetensors file with input_ids, and perhaps attention_mask and token_type_ids");
   command->add_option("--output_logits", options->output_logits, "safetensors file for the logits");
-  command->add_option("--batch_size", options->batch_size)->capture_default_str()->check(at_least(1));
+  command->add_option("--batch_size", options->batch_size, "samples computed at once")
+      ->capture_default_str()
+      ->check(at_least(1));
   command->add_flag("--json", options->as_json, "an object a line");
   set_work(*command, [options] { predict(*options); });
 }

@@ -1,11 +1,16 @@
 // Layers of settings become one command line.
 #include "tools/settings.h"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <cstdlib>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <set>
 
 #include "cinta/data/file.h"
 #include "cinta/data/strict_json.h"
@@ -39,12 +44,57 @@ std::unique_ptr<std::string> given_value(const Arguments& arguments, const CLI::
 
 constexpr const char* variable_prefix = "CINTA_";
 
-/// `CINTA_` and the name in capitals, from the environment; null when it is not set, or empty.
+/// `CINTA_` and the name in capitals.
+std::string variable_name(const std::string& name) {
+  std::string out = variable_prefix + name;
+  std::ranges::transform(out, out.begin(), [](unsigned char c) { return std::toupper(c); });
+  return out;
+}
+
+/// The variable of an option; null when it is not set, or empty.
 const char* variable(const std::string& name, std::string& spelled) {
-  spelled = variable_prefix + name;
-  std::ranges::transform(spelled, spelled.begin(), [](unsigned char c) { return std::toupper(c); });
+  spelled = variable_name(name);
   const char* value = std::getenv(spelled.c_str());
   return value && *value ? value : nullptr;
+}
+
+/// Levenshtein's distance.
+size_t edits(const std::string& a, const std::string& b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i);
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
+      diagonal = std::exchange(row[j], std::min({replaced, row[j] + 1, row[j - 1] + 1}));
+    }
+  }
+  return row[b.size()];
+}
+
+/// Variables that are no option: the instruction set (backends/cpu/isa.h), and what the tests are told.
+constexpr std::array other_variables{"CINTA_ISA", "CINTA_TEST_DATA", "CINTA_PYTHON"};
+
+void collect_variables(const CLI::App& command, std::set<std::string>& out) {
+  for (const CLI::Option* option : named_options(command))
+    for (const std::string& name : option->get_lnames()) out.insert(variable_name(name));
+  for (const CLI::App* inner : command.get_subcommands({})) collect_variables(*inner, out);
+}
+
+/// Refuses a variable that no command knows: a value that somebody meant to give would be passed over.
+void check_variables(const CLI::App& app) {
+  std::set<std::string> known(other_variables.begin(), other_variables.end());
+  collect_variables(app, known);
+  for (char** at = environ; *at; ++at) {
+    const std::string name(*at, std::strcspn(*at, "="));
+    if (!name.starts_with(variable_prefix) || known.contains(name)) continue;
+    std::string nearest;
+    size_t least = name.size();
+    for (const std::string& one : known)
+      if (const size_t distance = edits(name, one); distance < least) least = distance, nearest = one;
+    throw ValueError(join("[config] the variable ", name,
+                          " of the environment is no option of any command; the nearest is ", nearest));
+  }
 }
 
 /// Adds an option and its value. The parser takes the word after `--name=` as the value where nothing follows the sign,
@@ -66,6 +116,11 @@ std::vector<std::string> items_of(const CLI::Option& option, const nlohmann::jso
   else
     items.push_back(spelled(value));
   return items;
+}
+
+/// What users of the HF Trainer write behind a flag.
+bool is_truth(const std::string& word) {
+  return word == "True" || word == "true" || word == "False" || word == "false";
 }
 
 /// Collects values for one command; what is set first stays.
@@ -135,20 +190,6 @@ size_t depth_of(CLI::App& app, const Arguments& arguments, CLI::App*& command) {
   return depth;
 }
 
-/// Levenshtein's distance.
-size_t edits(const std::string& a, const std::string& b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i);
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
-      diagonal = std::exchange(row[j], std::min({replaced, row[j] + 1, row[j - 1] + 1}));
-    }
-  }
-  return row[b.size()];
-}
-
 }  // namespace
 
 std::string nearest_option(const CLI::App& command, const std::string& name) {
@@ -171,7 +212,20 @@ CLI::App* command_of(CLI::App& app, const Arguments& arguments) {
   return command;
 }
 
+void take_settings_file(CLI::App& app) {
+  for (CLI::App* command : app.get_subcommands({})) {
+    take_settings_file(*command);
+    if (command->get_require_subcommand_min() == 0 && !find_option(*command, "config"))
+      command
+          ->add_option_function<std::string>(
+              "--config", [](const std::string&) {},
+              "JSON file of options; CINTA_NAME in the environment and this line go before")
+          ->type_name(settings_file);
+  }
+}
+
 Settings settle(CLI::App& app, const Arguments& all) {
+  check_variables(app);
   const auto end = std::ranges::find(all, "--");  // what stands behind it is another command's
   const Arguments given(all.begin(), end);
   CLI::App* command = nullptr;
@@ -183,10 +237,19 @@ Settings settle(CLI::App& app, const Arguments& all) {
   Settings out{{given.begin(), given.begin() + depth}, std::move(layers.origins)};
   out.arguments.insert(out.arguments.end(), layers.arguments.begin(), layers.arguments.end());
   for (auto word = given.begin() + depth; word != given.end(); ++word) {
-    if (word->starts_with("--") && word->ends_with("="))
+    const CLI::Option* option = word->starts_with("--") ? find_option(*command, word->substr(2)) : nullptr;
+    const std::string next = word + 1 != given.end() ? *(word + 1) : "--";
+    if (word->starts_with("--") && word->ends_with("=")) {
       append(out.arguments, word->substr(0, word->size() - 1), "");
-    else
+    } else if (option && option->get_items_expected_max() == 0 && is_truth(next)) {
+      append(out.arguments, *word, next);
+      ++word;
+    } else if (option && option->get_items_expected_min() == 0 && option->get_items_expected_max() == 1 &&
+               next.starts_with("--")) {
+      append(out.arguments, *word, "1");  // a count that may be left out
+    } else {
       out.arguments.push_back(*word);
+    }
   }
   out.arguments.insert(out.arguments.end(), end, all.end());
   return out;

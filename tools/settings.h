@@ -25,9 +25,13 @@ struct Settings {
   std::map<std::string, std::string> origins;  ///< option without dashes -> where its value came from
 };
 
+/// Lets every command below `app` read a file of settings that --config names.
+void take_settings_file(CLI::App& app);
+
 /// Adds what the environment and the files named in `given` say about options of the command that `given` names.
 /// Files are flat JSON objects of option names. Throws FileError for a file that is not, ValueError for a key that is
-/// no option, naming the nearest.
+/// no option and for a variable that is one of no command, naming the nearest. `--flag True` becomes `--flag=True`, and
+/// a count that is left out 1.
 Settings settle(CLI::App& app, const Arguments& given);
 
 /// The command of `app` that the first words of `arguments` name: `app` itself when none does.

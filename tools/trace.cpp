@@ -83,9 +83,15 @@ void add_trace(CLI::App& app) {
       app.add_subcommand("trace", "one training step of a model: its tape as a table, its picture, its timeline");
   command->add_option("--model", options->model, "a BERT (tiny, mini, small, base, large) or mlp (784-512-512-10)")
       ->capture_default_str();
-  command->add_option("--batch_size", options->batch_size)->capture_default_str()->check(at_least(1));
-  command->add_option("--sequence_length", options->length)->capture_default_str()->check(at_least(1));
-  command->add_option("--vocab_size", options->vocab_size)->capture_default_str()->check(at_least(2));
+  command->add_option("--batch_size", options->batch_size, "samples of the step")
+      ->capture_default_str()
+      ->check(at_least(1));
+  command->add_option("--sequence_length", options->length, "tokens of a sample")
+      ->capture_default_str()
+      ->check(at_least(1));
+  command->add_option("--vocab_size", options->vocab_size, "tokens of the model")
+      ->capture_default_str()
+      ->check(at_least(2));
   command
       ->add_option("--gradient_checkpointing", options->gradient_checkpointing, "none, sqrt, every:N, selective:op,op")
       ->capture_default_str();

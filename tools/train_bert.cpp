@@ -26,9 +26,9 @@ std::string default_cache_dir() {
 
 struct BertOptions : TrainOptions {
   std::string size = "tiny", cache_dir = default_cache_dir();
-  int64_t length = 64, vocab_size = 4096;
+  int64_t length = 64, vocab_size = 4096, max_eval_samples = 10000;
   double dropout = 0, initializer_range = 0;
-  bool next_sentence = false, padding_free = false;
+  bool next_sentence = false;
 };
 
 models::BertConfig make_config(const BertOptions& options, const data::MaskedCorpus& corpus) {
@@ -87,13 +87,17 @@ void train_bert(const BertOptions& options) {
   };
   require(!options.next_sentence || options.length >= 5, "train", Where(),
           "a pair needs a --sequence_length of at least 5, given ", options.length);
-  const data::MaskedCorpus corpus = data::prepare_corpus(
+  data::MaskedCorpus corpus = data::prepare_corpus(
       options.data,
       {.vocab_size = options.vocab_size,
        .length = options.next_sentence ? data::segment_length(options.length) : options.length,
        .seed = options.seed,
        .cache_dir = options.cache_dir == "none" || options.fast_dev_run > 0 ? std::string() : options.cache_dir},
       say, Where());
+  if (const int64_t most = options.max_eval_samples; most > 0 && corpus.held_out.count > most) {
+    say(join("evaluations look at the first ", most, " held-out sequences (--max_eval_samples)"));
+    corpus.held_out = corpus.held_out.first(most);
+  }
   const auto [task, samples, logits] = make_training(options, corpus);
   task->model().set_checkpoint_policy(autograd::parse_checkpoint_policy(options.gradient_checkpointing));
   const data::UnigramBaseline baseline =
@@ -104,9 +108,9 @@ void train_bert(const BertOptions& options) {
   const uint32_t crc32 =
       data::crc32_of(std::as_bytes(corpus.held_out.ids), data::crc32_of(std::as_bytes(corpus.train.ids)));
   const train::RunOptions run = options.resolve(samples);
-  train::MetricFields header = options.header(options.next_sentence ? "bert, next sentence" : "bert", crc32);
-  if (options.padding_free) header.emplace_back("padding_free", true);
-  const train::RunResult result = train::run(*task, run, header);
+  const train::RunResult result = train::run(
+      *task, run,
+      options.header(options.next_sentence ? "bert, next sentence" : "bert", crc32, {{"dropout", options.dropout}}));
   if (!options.publish(result, run.output_dir, {{"unigram", baseline.loss}},
                        {{"unigram_loss", baseline.loss}, {"unigram_accuracy", baseline.accuracy}}))
     return;
@@ -128,9 +132,10 @@ void add_train_bert(CLI::App& train) {
   CLI::App* command = train.add_subcommand("bert", "a BERT as masked language model on the text files of a folder");
   options->add_to(*command);
   command->add_option("--size", options->size, "tiny, mini, small, base, large")->capture_default_str();
-  command->add_option("--sequence_length", options->length)->capture_default_str();
-  command->add_option("--vocab_size", options->vocab_size)->capture_default_str();
-  command->add_option("--dropout", options->dropout)->capture_default_str();
+  command->add_option("--sequence_length", options->length, "tokens of a sample")->capture_default_str();
+  command->add_option("--vocab_size", options->vocab_size, "tokens that are learnt from the text")
+      ->capture_default_str();
+  command->add_option("--dropout", options->dropout, "part of all elements")->capture_default_str();
   command
       ->add_option("--initializer_range", options->initializer_range,
                    "standard deviation of the first weights; 0: 0.02 * sqrt(768 / width)")
@@ -138,7 +143,10 @@ void add_train_bert(CLI::App& train) {
       ->check(at_least(0));
   command->add_flag("--next_sentence", options->next_sentence,
                     "train on pairs of segments, and to tell whether the second follows the first");
-  command->add_flag("--padding_free", options->padding_free, padding_free_help);
+  options->add_padding_free(*command);
+  command->add_option("--max_eval_samples", options->max_eval_samples, "held-out sequences that are looked at; 0: all")
+      ->capture_default_str()
+      ->check(at_least(0));
   command->add_option("--cache_dir", options->cache_dir, "where tokenised texts are kept for later runs; none: nowhere")
       ->capture_default_str();
   set_work(*command, [options] { train_bert(*options); });

@@ -33,7 +33,8 @@ void train_characters(const CharacterOptions& options) {
   const uint32_t crc32 =
       data::crc32_of(std::as_bytes(std::span(corpus.held_out)), data::crc32_of(std::as_bytes(std::span(corpus.train))));
   const train::RunOptions run = options.resolve(static_cast<int64_t>(corpus.train.size()) / options.length);
-  const train::RunResult result = train::run(task, run, options.header("characters", crc32));
+  const train::RunResult result =
+      train::run(task, run, options.header("characters", crc32, {{"dropout", options.dropout}}));
   const double baseline = train::unigram_loss(corpus);
   if (!options.publish(result, run.output_dir, {{"unigram", baseline}}, {{"unigram_loss", baseline}})) return;
   const double loss = train::number(result.evaluation, "eval_loss");
@@ -60,10 +61,10 @@ void add_train_characters(CLI::App& train) {
       train.add_subcommand("characters", "a small causal Transformer on one text file, character by character");
   options->add_to(*command);
   command->add_option("--hidden", options->hidden, "width")->capture_default_str();
-  command->add_option("--layers", options->layers)->capture_default_str();
-  command->add_option("--heads", options->heads)->capture_default_str();
-  command->add_option("--sequence_length", options->length)->capture_default_str();
-  command->add_option("--dropout", options->dropout)->capture_default_str();
+  command->add_option("--layers", options->layers, "blocks")->capture_default_str();
+  command->add_option("--heads", options->heads, "of the attention")->capture_default_str();
+  command->add_option("--sequence_length", options->length, "characters of a sample")->capture_default_str();
+  command->add_option("--dropout", options->dropout, "part of all elements")->capture_default_str();
   set_work(*command, [options] { train_characters(*options); });
 }
 

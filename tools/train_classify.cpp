@@ -21,7 +21,6 @@ struct ClassifyOptions : TrainOptions {
   std::string model, test_data, size = "tiny", trained = "all";
   int64_t length = 64, vocab_size = 4096;
   double dropout = 0.1, test_fraction = 0.2;
-  bool padding_free = false;
 };
 
 struct Texts {
@@ -107,9 +106,7 @@ void train_classify(const ClassifyOptions& options) {
   const uint32_t crc32 =
       data::crc32_of(std::as_bytes(std::span(test.ids)), data::crc32_of(std::as_bytes(std::span(train.ids))));
   const train::RunOptions run = options.resolve(train.count);
-  train::MetricFields header = options.header("classify", crc32);
-  if (options.padding_free) header.emplace_back("padding_free", true);
-  const train::RunResult result = train::run(task, run, header);
+  const train::RunResult result = train::run(task, run, options.header("classify", crc32, {{"dropout", options.dropout}}));
   if (!options.publish(result, run.output_dir, {}, {})) return;
   print_confusion(task.confusion(), task.model().config());
   std::printf("test: loss %.4f, accuracy %.2f %%, macro F1 %.4f after %lld steps in %.1f s\n",
@@ -129,16 +126,16 @@ void add_train_classify(CLI::App& train) {
   options->add_to(*command);
   command->add_option("--model", options->model, "directory of a pre-trained BERT; without it all is learnt anew");
   command->add_option("--test_data", options->test_data, "file of the test samples; without it a part of --data");
-  command->add_option("--test_fraction", options->test_fraction)->capture_default_str()->check(CLI::Range(0.0, 1.0));
+  command->add_option("--test_fraction", options->test_fraction, "part of --data, where there is no --test_data")->capture_default_str()->check(CLI::Range(0.0, 1.0));
   command->add_option("--train", options->trained, "all, or the head alone")
       ->capture_default_str()
       ->check(CLI::IsMember({"all", "head"}));
   command->add_option("--size", options->size, "of a model without --model: tiny, mini, small, base, large")
       ->capture_default_str();
-  command->add_option("--sequence_length", options->length)->capture_default_str();
+  command->add_option("--sequence_length", options->length, "tokens of a sample at most")->capture_default_str();
   command->add_option("--vocab_size", options->vocab_size, "of a model without --model")->capture_default_str();
-  command->add_option("--dropout", options->dropout)->capture_default_str();
-  command->add_flag("--padding_free", options->padding_free, padding_free_help);
+  command->add_option("--dropout", options->dropout, "part of all elements")->capture_default_str();
+  options->add_padding_free(*command);
   set_work(*command, [options] { train_classify(*options); });
 }
 

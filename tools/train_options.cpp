@@ -8,6 +8,7 @@
 
 #include "cinta/backends/threads.h"
 #include "cinta/train/callbacks.h"
+#include "cinta/train/environment.h"
 #include "cinta/train/precision.h"
 #include "cinta/train/run_files.h"
 #include "cinta/train/stop_signals.h"
@@ -49,12 +50,30 @@ CLI::Validator known_precision() {
   };
   return {fault, "", ""};
 }
+
+/// Of the HF Trainer's counts, where -1 stands for none.
+CLI::Validator count_or_unset() {
+  const auto fault = [](const std::string& text) {
+    int64_t number = 0;
+    const bool wrong = CLI::detail::lexical_cast(text, number) && number < 1 && number != -1;
+    return wrong ? join("at least 1, or -1, given ", text) : std::string();
+  };
+  return {fault, "", ""};
+}
+
+CLI::Validator whole_or_part() {
+  const auto fault = [](const std::string& text) {
+    double number = 0;
+    const bool wrong =
+        CLI::detail::lexical_cast(text, number) && number >= 1 && (std::floor(number) != number || number > 1e15);
+    return wrong ? join("a whole number, or a part of all steps below 1, given ", text) : std::string();
+  };
+  return {fault, "", ""};
+}
 }  // namespace
 
 void TrainOptions::add_to(CLI::App& command) {
   optim::AdamWOptions& adam = run.optimizer;
-  command.add_option("--config", config, "JSON file of options; CINTA_NAME in the environment and this line go before")
-      ->type_name(settings_file);
   command.add_option("--params", params, "JSON file of options that a search chose; only this line goes before")
       ->type_name(settings_file);
   CLI::Option* result =
@@ -63,8 +82,10 @@ void TrainOptions::add_to(CLI::App& command) {
       ->needs(result);
   command.add_option("--data", data, "what to train on")->required();
   command.add_option("--output_dir", run.output_dir, "directory of the run")->capture_default_str();
-  max_steps =
-      command.add_option("--max_steps", run.max_steps, "optimizer steps")->capture_default_str()->check(at_least(1));
+  default_max_steps = run.max_steps;
+  max_steps = command.add_option("--max_steps", run.max_steps, "optimizer steps; -1: as if it were not given")
+                  ->capture_default_str()
+                  ->check(count_or_unset());
   command.add_option("--num_train_epochs", epochs, "passes over the data, unless --max_steps is given")
       ->capture_default_str()
       ->check(at_least(0));
@@ -75,12 +96,17 @@ void TrainOptions::add_to(CLI::App& command) {
   command.add_option("--learning_rate", adam.rate, "peak rate of AdamW")->capture_default_str();
   command.add_option("--lr_scheduler_type", schedule, "constant, linear, cosine, polynomial, inverse_sqrt")
       ->capture_default_str();
-  warmup = command.add_option("--warmup_steps", run.schedule.warmup, "steps of linear warm-up; a short run has fewer")
-               ->capture_default_str();
+  warmup_steps = static_cast<double>(run.schedule.warmup);
+  warmup = command
+               .add_option("--warmup_steps", warmup_steps,
+                           "steps of linear warm-up, or a part of all steps, below 1; a short run has fewer")
+               ->capture_default_str()
+               ->check(at_least(0))
+               ->check(whole_or_part());
   command.add_option("--weight_decay", adam.weight_decay, "decoupled; not for biases and norms")->capture_default_str();
-  command.add_option("--adam_beta1", adam.beta1)->capture_default_str();
-  command.add_option("--adam_beta2", adam.beta2)->capture_default_str();
-  command.add_option("--adam_epsilon", adam.eps)->capture_default_str();
+  command.add_option("--adam_beta1", adam.beta1, "of the mean of gradients")->capture_default_str();
+  command.add_option("--adam_beta2", adam.beta2, "of the mean of their squares")->capture_default_str();
+  command.add_option("--adam_epsilon", adam.eps, "added to the root of the latter")->capture_default_str();
   command.add_option("--max_grad_norm", run.max_grad_norm, "clip the global norm; 0: off")->capture_default_str();
   command.add_option("--gradient_checkpointing", gradient_checkpointing, "none, sqrt, every:N, selective:op,op")
       ->capture_default_str();
@@ -93,27 +119,40 @@ void TrainOptions::add_to(CLI::App& command) {
   command.add_option("--loss_scale", loss_scale,
                      "a number, or dynamic[:initial=65536,interval=2000,hysteresis=1,...]; unless given: dynamic for "
                      "fp16, else 1");
-  command.add_option("--logging_steps", run.logging_steps)->capture_default_str()->check(at_least(1));
-  command.add_option("--eval_strategy", eval_strategy, "no, steps, epoch; always at the end too")
+  command.add_option("--logging_steps", run.logging_steps, "steps between two lines of metrics.jsonl")
       ->capture_default_str()
-      ->check(CLI::IsMember({"no", "steps", "epoch"}));
-  command.add_option("--eval_steps", run.eval_steps, "0: at the end only")->capture_default_str();
+      ->check(at_least(1));
+  command.add_flag("--logging_first_step", run.logging_first_step, "a line after the first step too");
+  eval_by = command.add_option("--eval_strategy", eval_strategy, "no, steps, epoch; always at the end too")
+                ->capture_default_str()
+                ->check(CLI::IsMember({"no", "steps", "epoch"}));
   command
-      .add_option("--save_strategy", save_strategy, "no, steps, epoch, best; always at the end and when stopped too")
+      .add_option("--eval_steps", run.eval_steps,
+                  "0: at the end only; with --eval_strategy steps given: every --logging_steps")
       ->capture_default_str()
-      ->check(CLI::IsMember({"no", "steps", "epoch", "best"}));
-  command.add_option("--save_steps", run.save_steps, "0: at the end and when stopped")->capture_default_str();
+      ->check(at_least(0));
+  save_by = command
+                .add_option("--save_strategy", save_strategy,
+                            "no, steps, epoch, best; always at the end and when stopped too")
+                ->capture_default_str()
+                ->check(CLI::IsMember({"no", "steps", "epoch", "best"}));
+  command
+      .add_option("--save_steps", run.save_steps,
+                  "0: at the end and when stopped; with --save_strategy steps given: every 500")
+      ->capture_default_str()
+      ->check(at_least(0));
   command
       .add_option("--save_total_limit", save_total_limit,
                   "checkpoints kept, the newest and the best among them; 0: all")
       ->capture_default_str()
       ->check(at_least(0));
   command.add_flag("--load_best_model_at_end", load_best, "the run's model is that of the best evaluation");
-  command.add_option("--metric_for_best_model", best_metric)->capture_default_str();
+  command.add_option("--metric_for_best_model", best_metric, "a number of the evaluation")->capture_default_str();
   greater = command.add_flag("--greater_is_better", greater_is_better, "unless given: when the metric is no loss");
   command.add_option("--early_stopping", early_stopping,
                      "e.g. patience=3,min_delta=0: evaluations without improvement");
-  command.add_option("--fast_dev_run", fast_dev_run, "try everything in this many steps, write nothing")
+  command.add_option("--fast_dev_run", fast_dev_run, "try everything in one step, or this many, and write nothing")
+      ->expected(0, 1)
       ->check(at_least(0));
   command.add_option("--overfit_batches", run.overfit_batches, "learn this many batches by heart")
       ->capture_default_str()
@@ -121,7 +160,7 @@ void TrainOptions::add_to(CLI::App& command) {
   command.add_option("--seed", seed, "every random number follows from it")
       ->capture_default_str()
       ->check(whole_number());
-  command.add_option("--device", device)->capture_default_str();
+  command.add_option("--device", device, "where it is computed")->capture_default_str();
   command.add_option("--threads", threads, "0: all cores")->capture_default_str()->check(CLI::Range(0, 1024));
   command.add_flag("--resume", run.resume, "go on from the newest whole checkpoint");
   command.add_flag("--overwrite", run.overwrite, "start anew where a run already lies");
@@ -131,14 +170,26 @@ void TrainOptions::add_to(CLI::App& command) {
   command.add_flag("--json", as_json, "print what came of it as one object");
 }
 
+void TrainOptions::add_padding_free(CLI::App& command) {
+  command.add_flag("--padding_free", padding_free,
+                   "lay samples end to end and compute on no padding; with dropout, other elements are dropped");
+}
+
+std::string TrainOptions::loss_scale_text() const {
+  return loss_scale.empty() ? (precision == "fp16" ? "dynamic" : "1") : loss_scale;
+}
+
 void TrainOptions::add_callbacks(train::RunOptions& out) const {
   out.callbacks.push_back(std::make_shared<train::PrecisionNote>());
   train::WatchedMetric metric{best_metric, greater_is_better};
   if (!metric.name.starts_with("eval_")) metric.name = "eval_" + metric.name;
   if (greater->count() == 0) metric.greater_is_better = !metric.name.ends_with("loss");
-  if (load_best || save_strategy == "best" || save_total_limit > 0)
+  if (!out.output_dir.empty()) {
     out.callbacks.push_back(std::make_shared<train::BestCheckpoint>(
         train::BestCheckpoint::Options{metric, save_total_limit, load_best || save_strategy == "best", load_best}));
+    out.callbacks.push_back(std::make_shared<train::EnvironmentFile>(
+        train::MetricFields{{"cinta", std::string(version)}, {"command", command_line}}));
+  }
   if (!early_stopping.empty()) {
     train::EarlyStopping::Options stopping{.metric = metric};
     for (const std::string& part : CLI::detail::split(early_stopping, ',')) {
@@ -163,18 +214,18 @@ train::RunOptions TrainOptions::resolve(int64_t samples) const {
   train::RunOptions out = run;
   out.schedule.kind = optim::parse_schedule(schedule, Where());
   out.autocast = train::parse_precision(precision, Where());
-  const std::string scale = loss_scale.empty() ? (precision == "fp16" ? "dynamic" : "1") : loss_scale;
-  out.loss_scale = optim::parse_loss_scale(scale, Where());
+  out.loss_scale = optim::parse_loss_scale(loss_scale_text(), Where());
   const double epoch_steps = std::ceil(epochs * static_cast<double>(samples) /
                                        (static_cast<double>(batch_size) * static_cast<double>(run.accumulation_steps)));
   require(epoch_steps < 1e15, "train", Where(), "--num_train_epochs ", epochs, " is more than any run can do");
-  if (epochs > 0 && max_steps->count() == 0) out.max_steps = static_cast<int64_t>(epoch_steps);
-  if (fast_dev_run > 0) {
-    out.max_steps = fast_dev_run;
-    out.logging_steps = 1;
-    out.output_dir.clear();
-  }
-  if (warmup->count() == 0 || fast_dev_run > 0) out.schedule.warmup = std::min(out.schedule.warmup, out.max_steps / 10);
+  const bool counted = max_steps->count() > 0 && out.max_steps != -1;
+  if (!counted) out.max_steps = epochs > 0 ? static_cast<int64_t>(epoch_steps) : default_max_steps;
+  const double warmup = warmup_steps < 1 ? std::ceil(warmup_steps * static_cast<double>(out.max_steps)) : warmup_steps;
+  out.schedule.warmup = static_cast<int64_t>(warmup);
+  if (this->warmup->count() == 0) out.schedule.warmup = std::min(out.schedule.warmup, out.max_steps / 10);
+  if (eval_by->count() > 0 && eval_strategy == "steps" && out.eval_steps == 0) out.eval_steps = out.logging_steps;
+  if (save_by->count() > 0 && save_strategy == "steps" && out.save_steps == 0) out.save_steps = 500;
+  if (fast_dev_run > 0) out = train::fast_dev_run(out, fast_dev_run);
   if (eval_strategy != "steps") out.eval_steps = 0;
   if (save_strategy != "steps") out.save_steps = 0;
   out.eval_each_epoch = eval_strategy == "epoch";
@@ -188,22 +239,28 @@ train::RunOptions TrainOptions::resolve(int64_t samples) const {
   return out;
 }
 
-train::MetricFields TrainOptions::header(const std::string& task, uint32_t data_crc32) const {
-  return {{"task", task},
-          {"data", data},
-          {"data_crc32", static_cast<int64_t>(data_crc32)},
-          {"seed", static_cast<int64_t>(seed)},
-          {"batch_size", batch_size},
-          {"gradient_accumulation_steps", run.accumulation_steps},
-          {"overfit_batches", run.overfit_batches},
-          {"learning_rate", run.optimizer.rate},
-          {"weight_decay", run.optimizer.weight_decay},
-          {"adam_beta1", run.optimizer.beta1},
-          {"adam_beta2", run.optimizer.beta2},
-          {"adam_epsilon", run.optimizer.eps},
-          {"max_grad_norm", run.max_grad_norm},
-          {"lr_scheduler_type", schedule},
-          {"warmup_steps", run.schedule.warmup}};
+train::MetricFields TrainOptions::header(const std::string& task, uint32_t data_crc32,
+                                         const train::MetricFields& more) const {
+  train::MetricFields out{{"task", task},
+                          {"data", data},
+                          {"data_crc32", static_cast<int64_t>(data_crc32)},
+                          {"seed", static_cast<int64_t>(seed)},
+                          {"batch_size", batch_size},
+                          {"gradient_accumulation_steps", run.accumulation_steps},
+                          {"overfit_batches", run.overfit_batches},
+                          {"learning_rate", run.optimizer.rate},
+                          {"weight_decay", run.optimizer.weight_decay},
+                          {"adam_beta1", run.optimizer.beta1},
+                          {"adam_beta2", run.optimizer.beta2},
+                          {"adam_epsilon", run.optimizer.eps},
+                          {"max_grad_norm", run.max_grad_norm},
+                          {"lr_scheduler_type", schedule},
+                          {"warmup_steps", warmup_steps},
+                          {"precision", precision},
+                          {"loss_scale", loss_scale_text()}};
+  if (padding_free) out.emplace_back("padding_free", true);
+  out.insert(out.end(), more.begin(), more.end());
+  return out;
 }
 
 namespace {

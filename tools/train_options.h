@@ -13,12 +13,9 @@ namespace cinta::tools {
 CLI::Validator at_least(int64_t least);
 CLI::Validator whole_number();
 
-inline constexpr const char* padding_free_help =
-    "lay samples end to end and compute on no padding; with dropout, other elements are dropped";
-
 struct TrainOptions {
-  std::string config, params;  ///< read before the command line is (tools/settings.h)
-  std::string trial_result;    ///< file (train/trial.h)
+  std::string params;        ///< read before the command line is (tools/settings.h)
+  std::string trial_result;  ///< file (train/trial.h)
   bool await_verdict = false;
   bool as_json = false;
   std::string data;
@@ -35,16 +32,23 @@ struct TrainOptions {
   int64_t batch_size = 32;
   double epochs = 0;
   uint64_t seed = 0;
+  bool padding_free = false;
   int threads = 0;
-  CLI::Option *max_steps = nullptr, *warmup = nullptr, *greater = nullptr;  ///< to see whether they were given
+  double warmup_steps = 0;  ///< below 1: part of all steps
+  int64_t default_max_steps = 0;
+  /// To see whether they were given.
+  CLI::Option *max_steps = nullptr, *warmup = nullptr, *greater = nullptr, *eval_by = nullptr, *save_by = nullptr;
 
   /// Adds the options to a command; the members' values are the defaults.
   void add_to(CLI::App& command);
+  /// Adds the one for models of texts.
+  void add_padding_free(CLI::App& command);
   /// What remains to be done once the command line is read.
   train::RunOptions resolve(int64_t samples) const;
   void add_callbacks(train::RunOptions& out) const;
-  /// The first line of metrics.jsonl. `data_crc32` tells the data from others under the same name.
-  train::MetricFields header(const std::string& task, uint32_t data_crc32) const;
+  std::string loss_scale_text() const;
+  /// The first line of metrics.jsonl, `more` at its end. `data_crc32` tells the data from others under the same name.
+  train::MetricFields header(const std::string& task, uint32_t data_crc32, const train::MetricFields& more = {}) const;
   /// After a run: model files into its directory and the loss curve beside them. Prints that it was stopped or given
   /// up, or with --json what came of it, `more` included, as one object. True when the rest is the caller's to print.
   bool publish(const train::RunResult& result, const std::string& directory,

@@ -79,7 +79,6 @@ void add_tune(CLI::App& app) {
   auto options = std::make_shared<TuneOptions>();
   CLI::App* command =
       app.add_subcommand("tune", "search for the options that train best: cinta tune --space FILE -- train mlp ...");
-  command->add_option("--config", options->config, "JSON file of options")->type_name(settings_file);
   command->add_option("--space", options->space, "JSON file of Optuna's distributions by option name")->required();
   command->add_option("--output_dir", options->directory, "directory of the search; goes on with one that is there")
       ->capture_default_str();

@@ -8,7 +8,7 @@ namespace cinta::tools {
 
 /// The options of `cinta tune`.
 struct TuneOptions {
-  std::string config, space, directory = "runs/search", sampler = "tpe", pruner = "none", objective = "eval_loss",
+  std::string space, directory = "runs/search", sampler = "tpe", pruner = "none", objective = "eval_loss",
                              direction, storage, python = "python3";
   int64_t trials = 0, grid_points = 4, pruner_warmup = 1;
   uint64_t seed = 0;
