@@ -10,6 +10,7 @@
 #include <cstring>
 #include <utility>
 
+#include "cinta/core/tensor.h"
 #include "cinta/data/safetensors_header.h"
 
 namespace cinta::data {
@@ -78,6 +79,19 @@ void SafetensorsFile::read(const SafetensorsEntry& entry, void* destination, Whe
   if (bad != bytes + entry.size_bytes())
     complain("byte ", data_begin_ + entry.begin + uint64_t(bad - bytes), ": tensor '", printable(entry.name),
              "': found ", int(*bad), " in a BOOL tensor, expected 0 or 1");
+}
+
+Tensor SafetensorsFile::tensor(const SafetensorsEntry& entry, Where where) const {
+  const FileComplaint complain{path_, where};
+  const std::string what = join("tensor '", printable(entry.name), "': ");
+  if (!entry.dtype.own())
+    complain(what, "found the type ", entry.dtype, ", which files carry but nothing computes with");
+  std::vector<int64_t> sizes = entry.shape;  // strides are made of the sizes that are not 0
+  std::ranges::replace(sizes, 0, 1);
+  if (!safetensors_size(entry.dtype, sizes)) complain(what, "is empty, but its other sizes have no product in 63 bits");
+  const Tensor out = empty(Shape(std::span<const int64_t>(entry.shape)), *entry.dtype.own(), cpu);
+  read(entry, out.view().data, where);
+  return out;
 }
 
 }  // namespace cinta::data

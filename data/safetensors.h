@@ -8,8 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include "cinta/core/dtype.h"
 #include "cinta/data/byte_sink.h"
+#include "cinta/data/stored_dtype.h"
+
+namespace cinta {
+class Tensor;
+}
 
 namespace cinta::data {
 
@@ -18,7 +22,7 @@ using Metadata = std::vector<std::pair<std::string, std::string>>;
 /// One tensor as the header describes it. Its bytes are [begin, end) counted from the end of the header.
 struct SafetensorsEntry {
   std::string name;
-  Dtype dtype;
+  StoredDtype dtype = Dtype::f32;
   std::vector<int64_t> shape;
   uint64_t begin;
   uint64_t end;
@@ -43,6 +47,9 @@ class SafetensorsFile {
   const SafetensorsEntry* find(std::string_view name) const;
   /// Copies the tensor, row-major, into `destination`, which holds entry.size_bytes() bytes.
   void read(const SafetensorsEntry& entry, void* destination, Where where = Where::current()) const;
+  /// The same as a tensor of the host. Throws FileError for a type that files only carry, and for an empty tensor whose
+  /// other sizes have no product.
+  Tensor tensor(const SafetensorsEntry& entry, Where where = Where::current()) const;
 
  private:
   SafetensorsFile(std::string path, int descriptor) : path_(std::move(path)), descriptor_(descriptor) {}
@@ -57,7 +64,7 @@ class SafetensorsFile {
 /// A contiguous row-major tensor to be written. The bytes stay the caller's.
 struct TensorBytes {
   std::string name;
-  Dtype dtype;
+  StoredDtype dtype;
   std::vector<int64_t> shape;
   const void* bytes;
 };

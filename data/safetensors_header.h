@@ -25,9 +25,9 @@ struct FileComplaint {
   }
 };
 
-/// One row per Dtype, in the order in which the Python library ranks them (it writes the last first).
+/// One row per type, in the order in which the Python library ranks them (it writes the last first).
 struct SafetensorsDtype {
-  Dtype dtype;
+  StoredDtype dtype;
   std::string_view name;
 };
 inline constexpr SafetensorsDtype safetensors_dtypes[] = {
@@ -38,12 +38,16 @@ inline constexpr SafetensorsDtype safetensors_dtypes[] = {
     {Dtype::f8e4m3, "F8_E4M3"},
     {Dtype::f8e4m3fnuz, "F8_E4M3FNUZ"},
     {Dtype::f8e5m2fnuz, "F8_E5M2FNUZ"},
+    {CarriedDtype::i16, "I16"},
+    {CarriedDtype::u16, "U16"},
     {Dtype::f16, "F16"},
     {Dtype::bf16, "BF16"},
     {Dtype::i32, "I32"},
+    {CarriedDtype::u32, "U32"},
     {Dtype::f32, "F32"},
     {Dtype::f64, "F64"},
     {Dtype::i64, "I64"},
+    {CarriedDtype::u64, "U64"},
 };
 
 /// The length of the header, from a file's first 8 bytes. `file` is for the message.
@@ -58,9 +62,9 @@ SafetensorsHeader parse_safetensors_header(std::string_view json, uint64_t data_
 void check_safetensors_layout(std::vector<SafetensorsEntry>& entries, uint64_t data_size, std::string_view file,
                               Where where);
 
-/// The bytes a tensor of this shape takes, or nothing where that number, or the product of its nonzero sizes, does not
-/// fit into 63 bits. A zero anywhere makes it 0.
-std::optional<uint64_t> safetensors_size(Dtype dtype, const std::vector<int64_t>& shape);
+/// The bytes a tensor of this shape takes, or nothing where that number does not fit into 63 bits. A zero anywhere
+/// makes it 0, whatever the other sizes are.
+std::optional<uint64_t> safetensors_size(StoredDtype dtype, const std::vector<int64_t>& shape);
 
 /// What is wrong with `name` as the name of a tensor, or an empty view.
 std::string_view safetensors_name_fault(std::string_view name);

@@ -49,16 +49,13 @@ void check_safetensors_layout(std::vector<SafetensorsEntry>& entries, uint64_t d
   check_tiling(entries, data_size, complain);
 }
 
-std::optional<uint64_t> safetensors_size(Dtype dtype, const std::vector<int64_t>& shape) {
+std::optional<uint64_t> safetensors_size(StoredDtype dtype, const std::vector<int64_t>& shape) {
   constexpr uint64_t limit = std::numeric_limits<int64_t>::max();
-  uint64_t size = size_of(dtype);
-  bool empty = false;
-  for (int64_t dim : shape) {
-    if (dim == 0) empty = true;
-    if (dim > 1 && __builtin_mul_overflow(size, uint64_t(dim), &size)) return std::nullopt;
-    if (size > limit) return std::nullopt;
-  }
-  return empty ? 0 : size;
+  if (std::ranges::find(shape, 0) != shape.end()) return 0;
+  auto size = uint64_t(size_of(dtype));
+  for (int64_t dim : shape)
+    if (__builtin_mul_overflow(size, uint64_t(dim), &size) || size > limit) return std::nullopt;
+  return size;
 }
 
 std::string_view safetensors_name_fault(std::string_view name) {

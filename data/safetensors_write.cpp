@@ -9,7 +9,7 @@
 namespace cinta::data {
 namespace {
 
-int rank_of(Dtype dtype) {
+int rank_of(StoredDtype dtype) {
   return int(std::ranges::find(safetensors_dtypes, dtype, &SafetensorsDtype::dtype) - std::begin(safetensors_dtypes));
 }
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <set>
 
+#include "cinta/core/tensor.h"
 #include "cinta/data/atomic_file.h"
 #include "cinta/data/file.h"
 #include "cinta/data/safetensors_header.h"
@@ -12,6 +13,8 @@
 namespace cinta::data {
 
 namespace fs = std::filesystem;
+
+Tensor StoredTensor::tensor(Where where) const { return file->tensor(*entry, where); }
 
 SafetensorsSet SafetensorsSet::open(const std::string& path, Where where) {
   SafetensorsSet set;

@@ -21,6 +21,7 @@ struct StoredTensor {
   const SafetensorsFile* file;
   /// Copies it, row-major, into `destination`, which holds entry->size_bytes() bytes.
   void read(void* destination, Where where = Where::current()) const { file->read(*entry, destination, where); }
+  Tensor tensor(Where where = Where::current()) const;
 };
 
 /// All tensors of a model, opened for reading, in one file or in many.

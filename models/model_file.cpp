@@ -142,8 +142,7 @@ LoadReport load_weights(Module& module, const std::string& path, const std::vect
       report.unused.push_back(name);
 
   for (const auto& [destination, stored] : plan) {
-    const Tensor read = empty(shape_of(*stored->entry), stored->entry->dtype, cpu);
-    stored->read(read.view().data, where);
+    const Tensor read = stored->tensor(where);
     copy_(destination, to(cast(read, destination.dtype()), destination.device()));
   }
   return report;

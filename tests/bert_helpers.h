@@ -16,11 +16,7 @@ namespace cinta::testing {
 inline std::map<std::string, Tensor> read_tensors(const std::string& path, Device device = cpu) {
   const data::SafetensorsFile file = data::SafetensorsFile::open(path);
   std::map<std::string, Tensor> out;
-  for (const data::SafetensorsEntry& entry : file.entries()) {
-    const Tensor tensor = empty(Shape(std::span<const int64_t>(entry.shape)), entry.dtype);
-    file.read(entry, tensor.view().data);
-    out[entry.name] = to(tensor, device);
-  }
+  for (const data::SafetensorsEntry& entry : file.entries()) out[entry.name] = to(file.tensor(entry), device);
   return out;
 }
 

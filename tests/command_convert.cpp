@@ -27,7 +27,7 @@ template <class T>
 std::vector<T> read_as(const std::string& path, size_t index = 0) {
   const data::SafetensorsSet set = data::SafetensorsSet::open(path);
   const data::StoredTensor& tensor = set.tensors().at(index);
-  REQUIRE(tensor.entry->dtype == dtype_of<T>());
+  REQUIRE(tensor.entry->dtype == data::StoredDtype(dtype_of<T>()));
   std::vector<T> out(tensor.entry->size_bytes() / sizeof(T));
   tensor.read(out.data());
   return out;
@@ -135,6 +135,42 @@ TEST_CASE("convert counts NaN, infinities and what overflows, and keeps what is 
                            Contains("1 NaN, 2 infinite, 2 too large (now infinite), 1 too small (now 0)\n"));
   converted({from, scratch / "same.safetensors"});
   CHECK(read_bytes(scratch / "same.safetensors") == read_bytes(from));
+}
+
+TEST_CASE("convert carries what no kernel computes with, and inspect lists it", "[command]") {
+  const Scratch scratch;
+  const float weights[] = {1, 70000};
+  const int16_t shorts[] = {-3, 5};
+  const uint16_t words[] = {0xffff, 1};
+  const uint32_t longer[] = {0xffffffff, 1, 2};
+  const uint64_t longest[] = {1, uint64_t{1} << 63};
+  const std::string from = scratch / "from", to = scratch / "to";
+  fs::create_directory(from);
+  data::save_safetensors(from + "/model.safetensors", {{"w", Dtype::f32, {2}, weights},
+                                                       {"i16", data::CarriedDtype::i16, {2}, shorts},
+                                                       {"u16", data::CarriedDtype::u16, {1, 2}, words},
+                                                       {"u32", data::CarriedDtype::u32, {3}, longer},
+                                                       {"u64", data::CarriedDtype::u64, {2}, longest}});
+  const json report = converted({from, to, "--dtype", "bf16", "--max_shard_size", "16B"});
+  CHECK(report["converted"] == 1);
+  CHECK(report["bytes"] == 2 * 2 + 2 * 2 + 2 * 2 + 3 * 4 + 2 * 8);
+  CHECK(report["counts"]["numbers"] == 11);
+  const Finished listed = run_cinta({"inspect", to, "--json"});
+  REQUIRE(listed.code == 0);
+  const json tensors = json::parse(listed.out)["tensors"];
+  REQUIRE(tensors.size() == 5);
+  const auto row = [&](size_t index, const char* dtype, double least, double greatest) {
+    CHECK(tensors[index]["dtype"] == dtype);
+    CHECK(tensors[index]["min"] == least);
+    CHECK(tensors[index]["max"] == greatest);
+  };
+  row(0, "i16", -3, 5);
+  row(1, "u16", 1, 65535);
+  row(2, "u32", 1, 4294967295);
+  row(3, "u64", 1, 0x1p63);
+  converted({to, scratch / "back", "--to", "single"});
+  const Finished difference = run_cinta({"inspect", from, "--diff", scratch / "back", "--json"});
+  CHECK(json::parse(difference.out)["equal"] == 4);
 }
 
 TEST_CASE("convert carries a model's directory along, in shards and back", "[command]") {

@@ -3,7 +3,9 @@
 
 #include <catch2/catch.hpp>
 
+#include "cinta/core/tensor.h"
 #include "cinta/data/safetensors.h"
+#include "data_helpers.h"
 #include "scratch.h"
 
 using namespace cinta;
@@ -174,7 +176,9 @@ TEST_CASE("safetensors: keys and kinds of values", "[safetensors]") {
        "found the field 'shape' twice"},
       {"fields in another order", one(R"("data_offsets":[0,4],"shape":[4],"dtype":"U8")"), 4, ""},
       {"unknown dtype", shaped(R"("U128")", "[1]", "[0,16]"), 16, "field 'dtype': found 'U128', expected one of BOOL"},
-      {"dtype we lack: U16", shaped(R"("U16")", "[1]", "[0,2]"), 2, "found 'U16', expected one of"},
+      {"dtype we lack: C64", shaped(R"("C64")", "[1]", "[0,8]"), 8, "found 'C64', expected one of"},
+      {"dtype only carried", shaped(R"("U16")", "[1]", "[0,2]"), 2, ""},
+      {"dtype only carried, too short", shaped(R"("U64")", "[1]", "[0,4]"), 4, "'a' u64[1]: found 4 bytes"},
       {"dtype we lack: F4", shaped(R"("F4")", "[2]", "[0,1]"), 1, "found 'F4', expected one of"},
       {"lower-case dtype", shaped(R"("f32")", "[1]", "[0,4]"), 4, "found 'f32', expected one of"},
       {"dtype is a number", shaped("5", "[1]", "[0,4]"), 4, "field 'dtype': found the number 5, expected a string"},
@@ -230,8 +234,10 @@ TEST_CASE("safetensors: where the data lies", "[safetensors]") {
       {"bytes overflow", shaped(R"("F64")", "[" + big + "]", "[0,4]"), 4, "does not fit into 63 bits"},
       {"product is 2^64", shaped(R"("U8")", "[4294967296,4294967296]", "[0,0]"), 0, "does not fit into 63 bits"},
       {"product wraps to 4", shaped(R"("F32")", "[4611686018427387905]", "[0,4]"), 4, "does not fit into 63 bits"},
-      {"zero last after overflow", shaped(R"("U8")", "[" + big + "," + big + ",0]", "[0,0]"), 0, "does not fit"},
-      {"zero first before overflow", shaped(R"("U8")", "[0," + big + "," + big + "]", "[0,0]"), 0, "does not fit"},
+      {"zero last after overflow", shaped(R"("F64")", "[" + big + "," + big + ",0]", "[0,0]"), 0, ""},
+      {"zero first before overflow", shaped(R"("F64")", "[0," + big + "," + big + "]", "[0,0]"), 0, ""},
+      {"zero and overflow with bytes", shaped(R"("U8")", "[0," + big + "," + big + "]", "[0,4]"), 4,
+       "u8[0," + big + "," + big + "]: found 4 bytes in data_offsets [0,4], expected 0"},
       {"zero with one large size", shaped(R"("U8")", "[0," + big + "]", "[0,0]"), 0, ""},
       {"offsets at 2^64-1", shaped(R"("U8")", "[0]", "[" + most + "," + most + "]"), 0, "a gap after the header"},
       {"end at 2^64-1", shaped(R"("U8")", "[4]", "[0," + most + "]"), 4, "found 18446744073709551615 bytes"},
@@ -251,4 +257,21 @@ TEST_CASE("safetensors: a BOOL is 0 or 1", "[safetensors]") {
   char values[4];
   CHECK_THROWS_WITH(file.read(file.entries().at(0), values),
                     Catch::Contains("byte " + std::to_string(bytes.size() - 2) + ": tensor 'a': found 2 in a BOOL"));
+}
+
+TEST_CASE("safetensors: what no tensor can be made of is listed, and refused where it is read as one",
+          "[safetensors]") {
+  const Scratch scratch;
+  const auto path = scratch / "odd.safetensors";
+  const auto error = [&](const std::string& header, size_t size) {
+    write_bytes(path, file_of(header, size));
+    const auto file = SafetensorsFile::open(path);
+    return cinta::testing::error_of<FileError>([&] { file.tensor(file.entries().at(0)); });
+  };
+  const std::string big = "9223372036854775807";
+  CHECK_THAT(error(shaped(R"("F32")", "[0," + big + "," + big + "]", "[0,0]"), 0),
+             Catch::Contains("odd.safetensors: tensor 'a': is empty, but its other sizes have no product in 63 bits"));
+  CHECK_THAT(error(shaped(R"("U32")", "[2]", "[0,8]"), 8),
+             Catch::Contains("odd.safetensors: tensor 'a': found the type u32, which files carry but nothing"));
+  CHECK(error(shaped(R"("F32")", "[0,3]", "[0,0]"), 0) == "no error");
 }

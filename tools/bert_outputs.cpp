@@ -19,9 +19,7 @@ Tensor read_matrix(const data::SafetensorsFile& file, const char* name) {
   if (!entry) return {};
   require<FileError>(entry->shape.size() == 2 && !is_floating(entry->dtype), "predict", Where(), file.path(), ": ",
                      name, " is a matrix [samples, length] of whole numbers");
-  const Tensor tensor = empty(Shape(std::span<const int64_t>(entry->shape)), entry->dtype);
-  file.read(*entry, tensor.view().data);
-  return cast(tensor, Dtype::i64);
+  return cast(file.tensor(*entry), Dtype::i64);
 }
 
 /// Runs `forward` on the samples of `tokens`, `batch_size` at a time, and joins what it gives.

@@ -139,8 +139,8 @@ class Conversion {
 
  private:
   /// What the tensor becomes: integers and truth values stay what they are.
-  Dtype dtype_of(const StoredTensor& tensor) const {
-    return precision_ && is_floating(tensor.entry->dtype) ? precision_->dtype : tensor.entry->dtype;
+  data::StoredDtype dtype_of(const StoredTensor& tensor) const {
+    return precision_ && is_floating(tensor.entry->dtype) ? data::StoredDtype(precision_->dtype) : tensor.entry->dtype;
   }
   uint64_t total_size() const { return std::accumulate(sizes_.begin(), sizes_.end(), uint64_t{0}); }
 
@@ -149,9 +149,16 @@ class Conversion {
     std::vector<data::TensorBytes> tensors;
     for (size_t i : which) {
       const StoredTensor& tensor = source_.tensors()[i];
-      const Tensor before = read_row(tensor);
-      hold.push_back(cast(before, dtype_of(tensor)));
-      const Counts counts = compare(before, hold.back());
+      Counts counts;
+      if (const std::optional<Dtype> dtype = dtype_of(tensor).own()) {
+        const Tensor before = read_row(tensor);
+        hold.push_back(cast(before, *dtype));
+        counts = compare(before, hold.back());
+      } else {
+        hold.push_back(empty({int64_t(tensor.entry->size_bytes())}, Dtype::u8));
+        tensor.read(hold.back().view().data);
+        counts.numbers = int64_t(tensor.entry->size_bytes()) / size_of(tensor.entry->dtype);
+      }
       converted_ += dtype_of(tensor) != tensor.entry->dtype;
       counts_.add(counts);
       if (counts.nan + counts.infinite + counts.too_large > 0) notable_[names_[i]] = counts.json();

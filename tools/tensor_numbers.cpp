@@ -10,8 +10,19 @@ namespace cinta::tools {
 
 Tensor read_row(const data::StoredTensor& stored) {
   const data::SafetensorsEntry& entry = *stored.entry;
-  Tensor row = empty({static_cast<int64_t>(entry.size_bytes()) / size_of(entry.dtype)}, entry.dtype, cpu);
-  stored.read(row.view().data, Where());
+  const int64_t count = static_cast<int64_t>(entry.size_bytes()) / size_of(entry.dtype);
+  const Tensor row = empty({count}, entry.dtype.own().value_or(Dtype::f64), cpu);
+  if (entry.dtype.own()) {
+    stored.read(row.view().data, Where());
+    return row;
+  }
+  entry.dtype.visit([&]<class T>() {
+    if constexpr (std::is_integral_v<T> && sizeof(T) > 1) {  // as those that are only carried are
+      std::vector<T> numbers(static_cast<size_t>(count));
+      stored.read(numbers.data(), Where());
+      std::ranges::copy(numbers, static_cast<double*>(row.view().data));
+    }
+  });
   return row;
 }
 

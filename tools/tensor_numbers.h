@@ -11,10 +11,10 @@ namespace cinta::tools {
 
 inline constexpr int64_t numbers_per_block = 1 << 14;
 
-/// The bytes of a stored tensor in memory, as one row.
+/// A stored tensor in memory, as one row; what files only carry (u16, ..) as f64.
 Tensor read_row(const data::StoredTensor& stored);
 
-/// A tensor of one row given out as numbers, a block at a time (an i64 beyond 2^53 is rounded).
+/// A tensor of one row given out as numbers, a block at a time (an i64 or u64 beyond 2^53 is rounded).
 class TensorNumbers {
  public:
   explicit TensorNumbers(Tensor row) : row_(std::move(row)) {}

@@ -50,11 +50,8 @@ RunState read_run_state(const std::string& directory, optim::Optimizer& optimize
                         autograd::NarrowProducts* products, Where where) {
   const data::SafetensorsFile file = data::SafetensorsFile::open(directory + "/" + optimizer_file, where);
   std::vector<optim::NamedTensor> tensors;
-  for (const data::SafetensorsEntry& entry : file.entries()) {
-    const Tensor tensor = empty(Shape(std::span<const int64_t>(entry.shape)), entry.dtype, cpu);
-    file.read(entry, tensor.view().data, where);
-    tensors.emplace_back(entry.name, tensor);
-  }
+  for (const data::SafetensorsEntry& entry : file.entries())
+    tensors.emplace_back(entry.name, file.tensor(entry, where));
   scaler.load_state(tensors, where);
   if (products) products->load_state(tensors, where);
   std::erase_if(tensors, [](const auto& one) {

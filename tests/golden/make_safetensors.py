@@ -16,12 +16,16 @@ DTYPES = {
     "f8e4m3": torch.float8_e4m3fn,
     "f8e4m3fnuz": torch.float8_e4m3fnuz,
     "f8e5m2fnuz": torch.float8_e5m2fnuz,
+    "i16": torch.int16,
+    "u16": torch.uint16,
     "f16": torch.float16,
     "bf16": torch.bfloat16,
     "i32": torch.int32,
+    "u32": torch.uint32,
     "f32": torch.float32,
     "f64": torch.float64,
     "i64": torch.int64,
+    "u64": torch.uint64,
 }
 
 tensors = {}
