@@ -9,29 +9,19 @@
 #include "cinta/data/file.h"
 #include "cinta/data/sharded_safetensors.h"
 #include "cinta/data/strict_json.h"
+#include "cinta/models/bert/names.h"
 #include "cinta/ops/shape.h"
 
 namespace cinta::models {
 namespace {
 
-/// The present name of a tensor that an old file calls otherwise.
-std::string modern_name(const std::string& name) {
-  auto ends = [&](std::string_view old, std::string_view now) {
-    return name.ends_with(old) ? name.substr(0, name.size() - old.size()) + std::string(now) : std::string();
-  };
-  for (const std::string& renamed :
-       {ends("LayerNorm.gamma", "LayerNorm.weight"), ends("LayerNorm.beta", "LayerNorm.bias")})
-    if (!renamed.empty()) return renamed;
-  return name;
-}
-
 using Entries = std::map<std::string, const data::StoredTensor*>;
 
 /// The files' tensors under the present names.
-Entries modern_entries(const data::SafetensorsSet& files, Where where) {
+Entries present_entries(const data::SafetensorsSet& files, Where where) {
   Entries out;
   for (const data::StoredTensor& tensor : files.tensors()) {
-    const auto [other, first] = out.emplace(modern_name(tensor.entry->name), &tensor);
+    const auto [other, first] = out.emplace(present_name(tensor.entry->name), &tensor);
     require<FileError>(first, "load", where, files.path(), ": ", other->second->entry->name, " and ",
                        tensor.entry->name, " are one tensor of the model");
   }
@@ -111,7 +101,7 @@ LoadReport load_weights(Module& module, const std::string& path, const std::vect
                         Where where) {
   autograd::NoGrad off;
   const data::SafetensorsSet files = data::SafetensorsSet::open(path, where);
-  const Entries entries = modern_entries(files, where);
+  const Entries entries = present_entries(files, where);
 
   LoadReport report;
   std::vector<std::pair<Tensor, const data::StoredTensor*>> plan;

@@ -139,6 +139,7 @@ TEST_CASE("<cinta/cinta.h> reaches every public header, and pulls in the standar
                                           "data/permutation.h",
                                           "data/unicode.h",
                                           "data/safetensors_header.h",
+                                          "models/bert/names.h",
                                           "ops/check.h",
                                           "ops/normalize_check.h",
                                           "ops/rows.h",

@@ -1,4 +1,4 @@
-// `cinta convert SOURCE TARGET`: a model's tensors in another precision, in one file or in shards.
+// `cinta convert SOURCE TARGET`: a model's tensors in another precision, under other names, in one file or in shards.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
@@ -7,9 +7,11 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <set>
 
 #include "cinta/data/atomic_directory.h"
 #include "cinta/data/file.h"
+#include "cinta/models/bert/names.h"
 #include "cinta/ops/shape.h"
 #include "tools/byte_size.h"
 #include "tools/commands.h"
@@ -24,7 +26,7 @@ using data::StoredTensor;
 using Json = nlohmann::ordered_json;
 
 struct Options {
-  std::string source, target, dtype, to, max_shard_size = "100MB";
+  std::string source, target, dtype, names, to, max_shard_size = "100MB";
   const CLI::Option* limit = nullptr;  ///< to see whether --max_shard_size was given
   bool overwrite = false, json = false;
 };
@@ -36,6 +38,20 @@ struct Precision {
 };
 constexpr Precision precisions[] = {
     {"fp32", Dtype::f32, "float32"}, {"bf16", Dtype::bf16, "bfloat16"}, {"fp16", Dtype::f16, "float16"}};
+
+struct Naming {
+  const char* name;
+  models::BertNames names;
+};
+constexpr Naming namings[] = {
+    {"hf", models::BertNames::hf}, {"old", models::BertNames::old}, {"bare", models::BertNames::bare}};
+
+/// The row called `name`, or null.
+template <class Row, size_t count>
+const Row* find_row(const Row (&rows)[count], const std::string& name) {
+  const Row* found = std::ranges::find(rows, name, &Row::name);
+  return found == std::end(rows) ? nullptr : found;
+}
 
 /// What of a model's directory goes along with its weights.
 constexpr const char* carried[] = {
@@ -85,13 +101,26 @@ class Conversion {
  public:
   explicit Conversion(const Options& options)
       : options_(options), source_(data::SafetensorsSet::open(options.source, Where())) {
-    const auto* found = std::ranges::find(precisions, options.dtype, &Precision::name);
-    precision_ = found == std::end(precisions) ? nullptr : found;
+    precision_ = find_row(precisions, options.dtype);
+    naming_ = find_row(namings, options.names);
+    std::set<std::string> taken;
     for (const StoredTensor& tensor : source_.tensors()) {
-      names_.push_back(tensor.entry->name);
+      const std::string& old_name = tensor.entry->name;
+      const std::optional<std::string> name = naming_ ? models::renamed(old_name, naming_->names) : old_name;
+      if (!name) {
+        left_out_.push_back(old_name);
+        continue;
+      }
+      require<FileError>(taken.insert(*name).second, "convert", Where(), source_.path(), ": ", old_name,
+                         " would be called ", *name, ", and so would another tensor");
+      renamed_ += *name != old_name;
+      tensors_.push_back(&tensor);
+      names_.push_back(*name);
       sizes_.push_back(tensor.entry->size_bytes() / uint64_t(size_of(tensor.entry->dtype)) *
                        uint64_t(size_of(dtype_of(tensor))));
     }
+    require<FileError>(!naming_ || std::ranges::any_of(names_, models::is_body_name), "convert", Where(),
+                       source_.path(), ": --names is for a BERT, and no tensor here is called as one of its body");
     metadata_ = source_.files().empty() ? data::Metadata() : source_.files().front().metadata();
     if (std::ranges::find(metadata_, "format", &data::Metadata::value_type::first) == metadata_.end())
       metadata_.emplace_back("format", "pt");  // older versions of transformers open no file without it
@@ -116,7 +145,7 @@ class Conversion {
     for (const char* name : carried)
       if (const std::string file = from + "/" + name; !from.empty() && fs::exists(file)) {
         const std::string text = data::read_file(file, data::maximum_file_bytes, Where());
-        add(directory, name, std::string_view(name) == config_file ? with_dtype(text) : text);
+        add(directory, name, std::string_view(name) == config_file ? config_of(text) : text);
       }
     directory.commit(Where());
   }
@@ -124,17 +153,20 @@ class Conversion {
   void report() const {
     if (options_.json) {
       const Json all = {{"source", source_.path()}, {"target", options_.target}, {"tensors", names_.size()},
-                        {"converted", converted_},  {"bytes", total_size()},     {"files", files_},
-                        {"counts", counts_.json()}, {"notable", notable_}};
+                        {"converted", converted_},  {"renamed", renamed_},       {"left_out", left_out_},
+                        {"bytes", total_size()},    {"files", files_},           {"counts", counts_.json()},
+                        {"notable", notable_}};
       std::printf("%s\n", all.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
       return;
     }
     for (const auto& [name, counts] : notable_.items())
       std::printf("%s: %lld NaN, %lld infinite, %lld too large\n", name.c_str(), counts["nan"].get<long long>(),
                   counts["infinite"].get<long long>(), counts["too_large"].get<long long>());
-    std::printf("%s: %zu tensors (%lld converted), %llu bytes in %zu file%s\n%s\n", options_.target.c_str(),
-                names_.size(), static_cast<long long>(converted_), static_cast<unsigned long long>(total_size()),
-                files_.size(), files_.size() == 1 ? "" : "s", counts_.text().c_str());
+    for (const std::string& name : left_out_) std::printf("left out: %s\n", name.c_str());
+    std::printf("%s: %zu tensors (%lld converted, %lld renamed), %llu bytes in %zu file%s\n%s\n",
+                options_.target.c_str(), names_.size(), static_cast<long long>(converted_),
+                static_cast<long long>(renamed_), static_cast<unsigned long long>(total_size()), files_.size(),
+                files_.size() == 1 ? "" : "s", counts_.text().c_str());
   }
 
  private:
@@ -148,7 +180,7 @@ class Conversion {
     std::vector<Tensor> hold;
     std::vector<data::TensorBytes> tensors;
     for (size_t i : which) {
-      const StoredTensor& tensor = source_.tensors()[i];
+      const StoredTensor& tensor = *tensors_[i];
       Counts counts;
       if (const std::optional<Dtype> dtype = dtype_of(tensor).own()) {
         const Tensor before = read_row(tensor);
@@ -172,26 +204,31 @@ class Conversion {
     directory.add(name, Where()).write_text(text);
   }
 
-  /// config.json that names the new precision where it named one: transformers loads weights as what it says.
-  std::string with_dtype(const std::string& text) const {
+  /// config.json that names the new precision where it named one (transformers loads weights as what it says), and the
+  /// class of a body alone.
+  std::string config_of(const std::string& text) const {
     Json config = Json::parse(text, nullptr, false);
-    if (!precision_ || !config.is_object()) return text;
+    if (!config.is_object()) return text;
     bool changed = false;
+    const auto set = [&](const char* key, const Json& value) {
+      changed |= config[key] != value;
+      config[key] = value;
+    };
     for (const char* key : {"dtype", "torch_dtype"})
-      if (config.contains(key) && config[key].is_string() && config[key] != precision_->in_config) {
-        config[key] = precision_->in_config;
-        changed = true;
-      }
+      if (precision_ && config.contains(key) && config[key].is_string()) set(key, precision_->in_config);
+    if (naming_ && naming_->names == models::BertNames::bare) set("architectures", Json::array({"BertModel"}));
     return changed ? config.dump(2) + "\n" : text;
   }
 
   const Options& options_;
   const data::SafetensorsSet source_;
   const Precision* precision_ = nullptr;
+  const Naming* naming_ = nullptr;
   data::Metadata metadata_;
-  std::vector<std::string> names_, files_;
+  std::vector<const StoredTensor*> tensors_;
+  std::vector<std::string> names_, left_out_, files_;
   std::vector<uint64_t> sizes_;
-  int64_t converted_ = 0;
+  int64_t converted_ = 0, renamed_ = 0;
   Counts counts_;
   Json notable_ = Json::object();
 };
@@ -237,12 +274,20 @@ void convert(Options options) {
 
 void add_convert(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("convert", "write a model in another precision, in one file or in shards");
+  CLI::App* command =
+      app.add_subcommand("convert", "write a model in another precision, under other names, in one file or in shards");
   command->add_option("source", options->source, "a .safetensors file, an .index.json, or a directory with a model")
       ->required();
   command->add_option("target", options->target, "a directory for a directory and for shards, else a file")->required();
   command->add_option("--dtype", options->dtype, "of floating-point tensors; left out, they keep theirs")
       ->check(CLI::IsMember({"fp32", "bf16", "fp16"}));
+  command
+      ->add_option(
+          "--names", options->names,
+          "of a BERT's tensors; left out, they keep theirs. hf: those of transformers, which are Cinta's; old: "
+          "LayerNorm.gamma and .beta, as its first files; bare: the body as BertModel, without 'bert.' and "
+          "heads")
+      ->check(CLI::IsMember({"hf", "old", "bare"}));
   command->add_option("--to", options->to, "single (the default) or sharded")
       ->check(CLI::IsMember({"single", "sharded"}));
   options->limit = command

@@ -145,6 +145,17 @@ def ours_opens_there(scratch):
     run("convert", scratch / "ours_fp32_max_shard_size", again, "--to", "single")
     assert (again / "model.safetensors").read_bytes() == (source / "model.safetensors").read_bytes()
     print("fp32 in shards and back: the bytes of transformers' own file")
+    run("convert", source, scratch / "bare", "--names", "bare")
+    body, info = transformers.BertModel.from_pretrained(scratch / "bare", add_pooling_layer=False, output_loading_info=True)
+    assert not any(info[k] for k in ("missing_keys", "unexpected_keys", "mismatched_keys")), info
+    assert torch.equal(body.eval()(tokens).last_hidden_state, model().bert(tokens).last_hidden_state)
+    run("convert", source, scratch / "old", "--names", "old")
+    old, info = transformers.BertForMaskedLM.from_pretrained(scratch / "old", output_loading_info=True)
+    assert not any(info[k] for k in ("missing_keys", "unexpected_keys", "mismatched_keys")), info
+    assert torch.equal(old.eval()(tokens).logits, model()(tokens).logits)
+    run("convert", scratch / "old", scratch / "new", "--names", "hf")
+    assert (scratch / "new/model.safetensors").read_bytes() == (source / "model.safetensors").read_bytes()
+    print("--names: transformers opens the body alone and the old names, and old to new gives the bytes of its own file")
 
 
 with tempfile.TemporaryDirectory() as folder:
