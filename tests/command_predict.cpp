@@ -72,6 +72,52 @@ TEST_CASE("predict writes the logits that the model computes", "[command]") {
   CHECK(to_vector<float>(tensors.at("seq_relationship_logits")) == to_vector<float>(outputs.next_sentence));
 }
 
+TEST_CASE("predict writes what transformers' BertModel computes, with and without a pooler", "[command]") {
+  const ThreadScope one(1);
+  const Scratch scratch;
+  const std::string golden = CINTA_SOURCE_DIR "/tests/golden/bert_", directory = scratch / "model", in = scratch / "in",
+                    out = scratch / "out";
+  auto first = [&, tensors = read_tensors(golden + "bare.safetensors")](const char* name) {
+    return contiguous(squeeze(slice(tensors.at(name), 0, 0, 1), 0));
+  };
+  const std::vector<int32_t> lengths = to_vector<int32_t>(first("lengths"));
+  const Tensor input_ids = first("ids");
+  std::vector<int64_t> attention;
+  for (const int32_t length : lengths)
+    for (int64_t at = 0; at < input_ids.size(1); ++at) attention.push_back(at < length);
+  save(in, {{"input_ids", input_ids},
+            {"token_type_ids", first("types")},
+            {"attention_mask", from_values(attention, input_ids.shape())}});
+  std::filesystem::create_directory(directory);
+  write_bytes(directory + "/config.json", small_config().to_json("BertModel"));
+  const auto expected = read_tensors(golden + "bare.safetensors");
+  for (const bool with_pooler : {true, false}) {
+    INFO(with_pooler);
+    std::vector<models::NamedTensor> body;  // as transformers saves it: without "bert."
+    for (const auto& [name, tensor] : read_tensors(golden + "weights.safetensors"))
+      if (name.starts_with("bert.") && (with_pooler || !name.starts_with("bert.pooler")))
+        body.push_back({name.substr(5), tensor});
+    save(directory + "/model.safetensors", body);
+    const Finished finished =
+        run_cinta({"predict", "--model", directory, "--input_ids", in, "--output_logits", out, "--batch_size", "2"});
+    INFO(finished.error);
+    REQUIRE(finished.code == 0);
+    const auto found = read_tensors(out);
+    CHECK(found.size() == (with_pooler ? 2 : 1));
+    for (const auto& [name, tensor] : found) {
+      INFO(name);
+      const std::vector<double> ours = to_vector<double>(tensor), theirs = to_vector<double>(expected.at(name));
+      REQUIRE(tensor.shape() == expected.at(name).shape());
+      const size_t row = ours.size() / attention.size();  // numbers of a token; what stands in padding is nobody's
+      double worst = 0;
+      for (size_t i = 0; i < ours.size(); ++i)
+        if (name == "pooler_output" || attention[i / row]) worst = std::max(worst, std::abs(ours[i] - theirs[i]));
+      CHECK(worst < 1e-5);
+    }
+  }
+  CHECK(run_cinta({"predict", "--model", directory, "--input_ids", in}).code == 2);
+}
+
 TEST_CASE("predict names the classes of texts", "[command]") {
   const ThreadScope one(1);
   Saved<models::BertForSequenceClassification> saved(5);

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <span>
 
-#include "cinta/data/safetensors.h"
+#include "cinta/data/sharded_safetensors.h"
 #include "cinta/models/model_file.h"
 #include "cinta/ops/elementwise.h"
 #include "cinta/ops/shape.h"
@@ -43,6 +43,14 @@ template <class Model>
 void load(Model& model, const std::string& directory) {
   models::load_weights(model, directory);
   model.train(false);
+}
+
+/// Some bodies are saved without one.
+bool has_pooler(const std::string& directory) {
+  const data::SafetensorsSet files = data::SafetensorsSet::open(directory);
+  return std::ranges::any_of(files.tensors(), [](const data::StoredTensor& tensor) {
+    return tensor.entry->name.ends_with("pooler.dense.weight");
+  });
 }
 
 }  // namespace
@@ -123,10 +131,20 @@ Outputs run_bert(const std::string& directory, const models::TokenBatch& tokens,
                      {"seq_relationship_logits", both.next_sentence}};
     });
   }
-  require<FileError>(
-      architecture == "BertForSequenceClassification", "predict", Where(), directory,
-      "/config.json: architectures is BertForMaskedLM, BertForPreTraining or BertForSequenceClassification, found '",
-      architecture, "'");
+  if (architecture == "BertModel") {
+    models::BertWithoutHead model(config, has_pooler(directory));
+    load(model, directory);
+    return in_batches(tokens, batch_size, [&](const auto& batch) {
+      const auto [hidden, pooled] = model(batch);
+      Outputs outputs{{"last_hidden_state", hidden}};
+      if (pooled) outputs.push_back({"pooler_output", pooled});
+      return outputs;
+    });
+  }
+  require<FileError>(architecture == "BertForSequenceClassification", "predict", Where(), directory,
+                     "/config.json: architectures is BertForMaskedLM, BertForPreTraining, "
+                     "BertForSequenceClassification or BertModel, found '",
+                     architecture, "'");
   models::BertForSequenceClassification model(config);
   load(model, directory);
   return in_batches(tokens, batch_size, [&](const auto& batch) { return Outputs{{"logits", model(batch)}}; });

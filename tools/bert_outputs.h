@@ -18,7 +18,8 @@ models::TokenBatch read_tokens(const std::string& path);
 models::TokenBatch encode(const std::vector<std::string>& texts, const data::WordPiece& tokenizer, int64_t longest);
 
 /// What the model in a directory, of the class that its config.json names, gives for `tokens`: logits (of each token,
-/// or of each sample for a classifier); prediction_logits and seq_relationship_logits for BertForPreTraining.
+/// or of each sample for a classifier); prediction_logits and seq_relationship_logits for BertForPreTraining;
+/// last_hidden_state and, where there is a pooler, pooler_output for BertModel.
 Outputs run_bert(const std::string& directory, const models::TokenBatch& tokens, int64_t batch_size);
 
 }  // namespace cinta::tools

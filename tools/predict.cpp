@@ -91,8 +91,8 @@ void predict(const Options& options) {
   const int inputs = !options.input_ids.empty() + !options.data.empty() + !options.texts.empty();
   require(inputs == 1, "predict", Where(), "one of --text, --data and --input_ids, given ", inputs);
   require(!mlp || !options.data.empty(), "predict", Where(), "an MLP reads rows of numbers: --data FILE.csv");
-  require(models::model_name(options.model).starts_with("BertFor") || mlp, "predict", Where(), options.model,
-          " holds neither an MLP nor a BERT with a head");
+  require(models::model_name(options.model).starts_with("Bert") || mlp, "predict", Where(), options.model,
+          " holds neither an MLP nor a BERT");
   Outputs outputs;
   if (mlp) {
     outputs = run_mlp(options);
@@ -109,8 +109,10 @@ void predict(const Options& options) {
     data::save_safetensors(options.output_logits, models::file_tensors(outputs, hold));
   }
   const Tensor& logits = outputs.front().tensor;
-  require(logits.rank() == 2 || !options.output_logits.empty(), "predict", Where(),
-          "this model has logits for every token: --output_logits FILE.safetensors takes them, cinta fill reads them");
+  require(
+      logits.rank() == 2 || !options.output_logits.empty(), "predict", Where(),
+      "this model computes something for every token: --output_logits FILE.safetensors takes it, cinta fill reads a "
+      "masked-language model's");
   if (logits.rank() == 2)
     print_classes(logits, mlp ? std::vector<std::string>() : models::read_config(options.model).label_names,
                   options.as_json);
@@ -127,7 +129,8 @@ void add_predict(CLI::App& app) {
                       "a file of texts, one a line; for an MLP a CSV of its features, or an IDX file of images");
   command->add_option("--input_ids", options->input_ids,
                       "safetensors file with input_ids, and perhaps attention_mask and token_type_ids");
-  command->add_option("--output_logits", options->output_logits, "safetensors file for the logits");
+  command->add_option("--output_logits", options->output_logits,
+                      "safetensors file for the logits; of a BertModel, last_hidden_state and pooler_output");
   command->add_option("--batch_size", options->batch_size, "samples computed at once")
       ->capture_default_str()
       ->check(at_least(1));

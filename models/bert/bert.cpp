@@ -98,6 +98,16 @@ BertForPreTraining::Output BertForPreTraining::operator()(const TokenBatch& batc
           next_sentence_(bert.pool(hidden, batch, where), Activation::none, where)};
 }
 
+BertWithoutHead::BertWithoutHead(const BertConfig& config, bool with_pooler, uint64_t seed, Device device, Where where)
+    : BertBase(config, seed, with_pooler, device, false, where), with_pooler_(with_pooler) {
+  initialize(seed);
+}
+
+BertWithoutHead::Output BertWithoutHead::operator()(const TokenBatch& batch, Where where) const {
+  const Tensor hidden = bert(batch, where);
+  return {hidden, with_pooler_ ? bert.pool(hidden, batch, where) : Tensor()};
+}
+
 BertForSequenceClassification::BertForSequenceClassification(const BertConfig& config, uint64_t seed, Device device,
                                                              Where where)
     : BertBase(config, seed, true, device, false, where),

@@ -86,6 +86,22 @@ class BertForPreTraining : public BertBase {
   Linear next_sentence_;
 };
 
+/// The body alone, as a checkpoint of the Python library's BertModel is.
+class BertWithoutHead : public BertBase {
+ public:
+  explicit BertWithoutHead(const BertConfig& config, bool with_pooler = true, uint64_t seed = 0, Device device = cpu,
+                           Where where = Where::current());
+  struct Output {
+    Tensor last_hidden_state;  ///< [B,S,H]
+    Tensor pooler_output;      ///< [B,H]; absent without a pooler
+  };
+  Output operator()(const TokenBatch& batch, Where where = Where::current()) const;
+  const char* architecture() const override { return "BertModel"; }
+
+ private:
+  bool with_pooler_;
+};
+
 /// dropout(pooled) -> classes.
 class BertForSequenceClassification : public BertBase {
  public:

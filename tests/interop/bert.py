@@ -1,4 +1,4 @@
-"""Writes tests/golden/bert*.safetensors: a small BERT with each of its heads as transformers computes it.
+"""Writes tests/golden/bert*.safetensors: a small BERT with each of its heads, and without, as transformers computes it.
 
     python tests/interop/bert.py          (needs torch, transformers and safetensors; from the repository root)
 
@@ -49,6 +49,11 @@ def forward(model, data, step):
     if isinstance(model, transformers.BertForSequenceClassification):
         out = model(**common, labels=data["classes"][step])
         return {"logits": out.logits}, out.loss
+    if isinstance(model, transformers.BertModel):
+        out = model(**common)  # hidden units stand for classes, so that there is a loss to go down
+        loss = (torch.nn.functional.cross_entropy(out.pooler_output, data["classes"][step])
+                + torch.nn.functional.cross_entropy(out.last_hidden_state[:, 1], data["next_sentence"][step]))
+        return {"last_hidden_state": out.last_hidden_state, "pooler_output": out.pooler_output}, loss
     labels = torch.full((BATCH * LENGTH,), IGNORED)
     counted = data["labels"][step] != IGNORED
     labels[data["rows"][step][counted]] = data["labels"][step][counted]
@@ -66,9 +71,10 @@ def as_f32(tensors):
 
 def golden(name, model, weights, data):
     model = model.double().train()
-    model.load_state_dict({k: v.double() for k, v in weights.items()}, strict=False)
+    prefix = "bert." if isinstance(model, transformers.BertModel) else ""
+    model.load_state_dict({k.removeprefix(prefix): v.double() for k, v in weights.items()}, strict=False)
     model.tie_weights()
-    parameters = dict(model.named_parameters())
+    parameters = {prefix + k: p for k, p in model.named_parameters()}
     logits, loss = forward(model, data, 0)
     loss.backward()
     out = dict(data) | logits | {"loss": loss.reshape(1)}
@@ -108,6 +114,7 @@ def main():
     golden("masked", transformers.BertForMaskedLM(config()), weights, data)
     golden("pretraining", pretraining, weights, data)
     golden("classify", classify, weights, data)
+    golden("bare", transformers.BertModel(config()), weights, data)
 
 
 main()
