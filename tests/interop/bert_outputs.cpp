@@ -74,6 +74,14 @@ int main(int count, char** words) {
                                                out["logits"] = model(batch);
                                                return cross_entropy(out["logits"], in["classes"]);
                                              });
+    else if (kind == "BertModel")
+      compute<BertWithoutHead>(directory, words[3], words[4], [](auto& model, auto& batch, auto& in, auto& out) {
+        const auto [hidden, pooled] = model(batch);
+        out["last_hidden_state"] = hidden;
+        out["pooler_output"] = pooled;
+        return cross_entropy(pooled, in["classes"]) +
+               cross_entropy(squeeze(slice(hidden, 1, 1, 2), 1), in["next_sentence"]);
+      });
     else
       require(false, "bert_outputs", Where(), "an architecture, given '", kind, "'");
   } catch (const Error& error) {

@@ -36,6 +36,13 @@ def inputs(config):
             "classes": torch.tensor([1, 0, config.num_labels - 1])}, real
 
 
+def without_padding(found, real):
+    """What stands in padding is defined by nobody."""
+    if found.shape[:2] == real.shape:
+        return found[real]
+    return found[real.flatten()] if found.shape[0] == real.numel() else found
+
+
 def compare(name, directory, model):
     """Runs both on one batch and prints the largest differences of logits and of gradients."""
     model = model.double().eval()
@@ -48,6 +55,11 @@ def compare(name, directory, model):
     elif isinstance(model, transformers.BertForPreTraining):
         out = model(**common, labels=labels, next_sentence_label=batch["next_sentence"])
         expected = {"logits": out.prediction_logits[real], "next_sentence_logits": out.seq_relationship_logits}
+    elif isinstance(model, transformers.BertModel):
+        out = model(**common)
+        expected = {"last_hidden_state": out.last_hidden_state[real], "pooler_output": out.pooler_output}
+        out.loss = (torch.nn.functional.cross_entropy(out.pooler_output, batch["classes"])  # hidden units stand for classes
+                    + torch.nn.functional.cross_entropy(out.last_hidden_state[:, 1], batch["next_sentence"]))
     else:
         out = model(**common, labels=labels)
         expected = {"logits": out.logits[real]}
@@ -57,10 +69,9 @@ def compare(name, directory, model):
         report = subprocess.run([bert_outputs, directory, type(model).__name__, scratch + "/in.safetensors", scratch + "/out.safetensors"],
                                 check=True, capture_output=True, text=True).stdout.splitlines()
         found = load_file(scratch + "/out.safetensors")
-    if found["logits"].shape[0] == BATCH * LENGTH:  # what stands in padding is defined by nobody
-        found["logits"] = found["logits"][real.flatten()]
-    logits = max(relative(found[k], v) for k, v in expected.items())
-    gradients = {k: p.grad for k, p in model.named_parameters()}
+    logits = max(relative(without_padding(found[k], real), v) for k, v in expected.items())
+    prefix = "bert." if isinstance(model, transformers.BertModel) else ""
+    gradients = {prefix + k: p.grad for k, p in model.named_parameters()}
     assert {"gradient." + k for k in gradients} == {k for k in found if k.startswith("gradient.")}, name
     # A key's bias has the gradient 0: softmax does not see what all keys share.
     zero = max(float(found["gradient." + k].abs().max()) for k in gradients if k.endswith("key.bias"))
@@ -70,15 +81,50 @@ def compare(name, directory, model):
     assert not any(line.startswith("missing") for line in report), name
 
 
-def ours_there(scratch):
-    """A run's directory of cinta, opened by from_pretrained."""
-    directory = scratch + "/run"
-    subprocess.run([cinta, "train", "bert", "--data", text, "--output_dir", directory, "--max_steps", "20", "--sequence_length",
-                    str(LENGTH), "--vocab_size", "1000", "--quiet"], check=True, stdout=subprocess.DEVNULL)
-    model, info = transformers.BertForMaskedLM.from_pretrained(directory, output_loading_info=True)
+def compare_predict(name, directory, model):
+    """The files that `cinta predict` leaves of a body alone."""
+    model = model.double().eval()
+    batch, real = inputs(model.config)
+    common = {"input_ids": batch["ids"], "token_type_ids": batch["types"], "attention_mask": real.long()}
+    with tempfile.TemporaryDirectory() as scratch, torch.no_grad():
+        save_file(common, scratch + "/in.safetensors")
+        subprocess.run([cinta, "predict", "--model", directory, "--input_ids", scratch + "/in.safetensors",
+                        "--output_logits", scratch + "/out.safetensors"], check=True)
+        found = load_file(scratch + "/out.safetensors")
+        out = model(**common)
+    expected = {"last_hidden_state": out.last_hidden_state, "pooler_output": out.pooler_output}
+    assert found.keys() == {k for k, v in expected.items() if v is not None}, (name, found.keys())
+    worst = {k: relative(without_padding(v, real), without_padding(expected[k], real)) for k, v in found.items()}
+    print(f"{name:52} {'  '.join(f'{k} {v:.1e}' for k, v in worst.items())}")
+    assert max(worst.values()) <= LOGITS, name
+
+
+def opened(kind, directory):
+    """What from_pretrained makes of cinta's files, none of which it misses or leaves over."""
+    model, info = kind.from_pretrained(directory, output_loading_info=True)
     problems = {k: v for k, v in info.items() if v}
-    assert not problems, problems
-    compare("cinta train bert -> BertForMaskedLM", directory, model)
+    assert not problems, (kind.__name__, problems)
+    return model
+
+
+def ours_there(scratch):
+    """Runs' directories of cinta, opened by from_pretrained: every head, and a body alone."""
+    run = lambda *words: subprocess.run([cinta, *words], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    short = ["--max_steps", "20", "--sequence_length", str(LENGTH), "--vocab_size", "1000", "--quiet"]
+    directory, pairs, classes, bare = (f"{scratch}/{name}" for name in ("run", "pairs", "classes", "bare"))
+    run("train", "bert", "--data", text, "--output_dir", directory, *short)
+    run("train", "bert", "--data", text, "--next_sentence", "--output_dir", pairs, *short)
+    with open(scratch + "/lines.csv", "w") as file:
+        file.write("text,label\n" + "".join(f"word {i} of {i % 3},{'abc'[i % 3]}\n" for i in range(60)))
+    run("train", "classify", "--data", scratch + "/lines.csv", "--model", pairs, "--output_dir", classes, "--max_steps", "20", "--quiet")
+    run("convert", pairs, bare, "--names", "bare")
+    for name, kind, path in (("cinta train bert", transformers.BertForMaskedLM, directory),
+                             ("cinta train bert --next_sentence", transformers.BertForPreTraining, pairs),
+                             ("cinta train classify", transformers.BertForSequenceClassification, classes),
+                             ("cinta convert --names bare", transformers.BertModel, bare)):
+        compare(f"{name} -> {kind.__name__}", path, opened(kind, path))
+    compare_predict("cinta convert --names bare | cinta predict", bare, opened(transformers.BertModel, bare))
+    model = opened(transformers.BertForMaskedLM, directory)
 
     vocabulary = (pathlib.Path(directory) / "vocab.txt").read_text().split("\n")[:-1]
     found = subprocess.run([bert_outputs, directory, "tokens"], input="\n".join(LINES) + "\n", check=True, capture_output=True,
@@ -116,7 +162,8 @@ def theirs_here(scratch):
     cases = [(transformers.BertForMaskedLM, {}, None), (transformers.BertForMaskedLM, {}, old_names),
              (transformers.BertForMaskedLM, {"hidden_act": "gelu_new"}, None), (transformers.BertForPreTraining, {}, None),
              (transformers.BertForPreTraining, {}, old_names), (transformers.BertForSequenceClassification, {}, None),
-             (transformers.BertForSequenceClassification, {"num_labels": 5}, None)]
+             (transformers.BertForSequenceClassification, {"num_labels": 5}, None), (transformers.BertModel, {}, None),
+             (transformers.BertModel, {}, old_names)]
     for number, (kind, more, change) in enumerate(cases):
         torch.manual_seed(number)
         model = kind(transformers.BertConfig(**base, **more))
@@ -127,6 +174,11 @@ def theirs_here(scratch):
         if change:
             change(directory)
         compare(f"{kind.__name__} {more or ''}{' gamma, beta' if change else ''} -> cinta", directory, model)
+        if kind is transformers.BertModel:
+            compare_predict(f"{kind.__name__} -> cinta predict", directory, model)
+    body = transformers.BertModel(transformers.BertConfig(**base), add_pooling_layer=False)
+    body.save_pretrained(scratch + "/body")
+    compare_predict("BertModel without a pooler -> cinta predict", scratch + "/body", body)
 
 
 with tempfile.TemporaryDirectory() as scratch:
