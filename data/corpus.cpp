@@ -105,15 +105,15 @@ std::string_view without_licence(std::string_view text) {
   return text;
 }
 
-std::vector<Document> read_documents(const std::string& path, Where where) {
+std::vector<Document> read_documents(const std::string& path, BadUtf8 on_bad, Where where) {
   std::error_code error;
   const bool folder = fs::is_directory(path, error);
   std::vector<Document> out;
   for (const std::string& name : folder ? list_files(path, where) : std::vector<std::string>{""}) {
     const std::string file = folder ? path + (path.ends_with('/') ? "" : "/") + name : path;
-    const std::string text = read_file(file, maximum_file_bytes, where);
+    std::string text = read_file(file, maximum_file_bytes, where);
     if (text.find('\0') != text.npos) continue;
-    require_utf8(text, file, where);
+    text = utf8_text(std::move(text), on_bad, file, where);
     const std::string_view kept = without_licence(text);
     if (skip_blank(kept).empty()) continue;
     out.push_back({folder ? name : fs::path(path).filename().string(), std::string(kept)});

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cinta/core/error.h"
+#include "cinta/data/bad_utf8.h"
 
 namespace cinta::data {
 
@@ -16,8 +17,10 @@ struct Document {
 
 /// Every text file under a folder (or the one file that `path` names), sorted by path, without its leading licence
 /// comment. Empty files and files with a NUL byte, which are not text, are left out.
-/// Throws FileError: missing, no permission, no text file at all, a file that is not UTF-8.
-std::vector<Document> read_documents(const std::string& path, Where where = Where::current());
+/// Throws FileError: missing, no permission, no text file at all, a file that is not UTF-8 (unless `on_bad` has
+/// such bytes replaced).
+std::vector<Document> read_documents(const std::string& path, BadUtf8 on_bad = BadUtf8::error,
+                                     Where where = Where::current());
 
 /// The text without the comments that stand before its first line of code (`//` and `/* */`), when they speak of a
 /// copyright or a licence.

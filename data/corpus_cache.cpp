@@ -92,7 +92,8 @@ std::string origin_of(const DocumentSplit& split, const CorpusOptions& options, 
   return join("format 1; text ", hexadecimal(crc32), ", ", bytes, " bytes, ", split.train.size(), " + ",
               split.held_out.size(), " documents; vocabulary of ", options.vocab_size, "; sequences of ",
               options.length, tokenizer.lower_case ? "; lower case" : "; cased",
-              tokenizer.strip_accents ? ", without accents" : ", with accents");
+              tokenizer.strip_accents ? ", without accents" : ", with accents",
+              tokenizer.final_sigma ? ", final sigma" : "");
 }
 
 std::string cached_corpus_path(const std::string& directory, const std::string& origin) {

@@ -160,7 +160,7 @@ std::string first_few(const std::vector<std::string>& names) {
 
 }  // namespace
 
-LabelledText read_labelled_text(const std::string& path, Where where) {
+LabelledText read_labelled_text(const std::string& path, BadUtf8 on_bad, Where where) {
   const Source source{path, where};
   std::string_view plain = path;
   if (plain.ends_with(".gz")) plain.remove_suffix(3);
@@ -168,6 +168,7 @@ LabelledText read_labelled_text(const std::string& path, Where where) {
   require<FileError>(csv || tsv || jsonl, "labelled_text", where, path, ": its name ends in .csv, .tsv or .jsonl");
   std::string text = read_file(path, maximum_file_bytes, where);
   if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
+  if (on_bad == BadUtf8::replace) text = utf8_text(std::move(text), on_bad, path, where);  // else told by line
   LabelledText out =
       jsonl ? from_json_lines(text, source) : from_table(read_table(text, csv ? ',' : '\t', csv, source), source);
   require<FileError>(out.count() > 0, "labelled_text", where, path, ": has no sample");

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cinta/data/bad_utf8.h"
 #include "cinta/data/loader.h"
 #include "cinta/data/sequences.h"
 #include "cinta/data/wordpiece.h"
@@ -21,8 +22,9 @@ struct LabelledText {
 /// or sentence1; text_pair or sentence2; label. A table whose first line names none of them holds the text and then the
 /// label in its last column, or nothing but text. Throws FileError naming file, line and what was found: another
 /// ending, a ragged row, a quote that is never closed, JSON that is no object of texts, an empty label, text that is
-/// not UTF-8.
-LabelledText read_labelled_text(const std::string& path, Where where = Where::current());
+/// not UTF-8 (unless `on_bad` has such bytes replaced).
+LabelledText read_labelled_text(const std::string& path, BadUtf8 on_bad = BadUtf8::error,
+                                Where where = Where::current());
 
 /// The distinct labels in ascending order; whole numbers by value.
 std::vector<std::string> label_names(const std::vector<std::string>& labels);

@@ -17,6 +17,7 @@ struct CorpusOptions {
   int64_t vocab_size = 4096;
   int64_t length = 64;  ///< of a sequence, in tokens
   uint64_t seed = 0;    ///< of the choice of held-out files
+  BadUtf8 on_bad_utf8 = BadUtf8::error;
   /// Where prepared corpora are kept (data/corpus_cache.h), so that the next run on this text begins at once; empty:
   /// not.
   std::string cache_dir = {};

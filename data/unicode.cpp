@@ -13,6 +13,42 @@ bool is_ascii(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
 }
 
+/// Unicode's Case_Ignorable: what stands between letters without parting them, such as marks and apostrophes.
+bool is_case_ignorable(int32_t c) {
+  constexpr int32_t word_middles[] = {0x27,   0x2E,   0x3A,   0xB7,   0x387,  0x55F,  0x5F4,  0x2018, 0x2019,
+                                      0x2024, 0x2027, 0xFE13, 0xFE52, 0xFE55, 0xFF07, 0xFF0E, 0xFF1A};
+  switch (utf8proc_category(c)) {
+    case UTF8PROC_CATEGORY_MN:
+    case UTF8PROC_CATEGORY_ME:
+    case UTF8PROC_CATEGORY_CF:
+    case UTF8PROC_CATEGORY_LM:
+    case UTF8PROC_CATEGORY_SK:
+      return true;
+    default:
+      return std::ranges::find(word_middles, c) != std::end(word_middles);
+  }
+}
+
+/// Unicode's Cased, of what is not Case_Ignorable.
+bool is_cased(int32_t c) {
+  switch (utf8proc_category(c)) {
+    case UTF8PROC_CATEGORY_LU:
+    case UTF8PROC_CATEGORY_LL:
+    case UTF8PROC_CATEGORY_LT:
+      return true;
+    default:  // ordinal indicators, Roman numerals, letters in circles and squares
+      return c == 0xAA || c == 0xBA || (c >= 0x2160 && c <= 0x217F) || (c >= 0x24B6 && c <= 0x24E9) ||
+             (c >= 0x1F130 && c <= 0x1F149) || (c >= 0x1F150 && c <= 0x1F169) || (c >= 0x1F170 && c <= 0x1F189);
+  }
+}
+
+/// Whether `text` begins with a letter, marks and apostrophes before it passed over.
+bool begins_cased(std::string_view text) {
+  while (!text.empty())
+    if (const int32_t c = take_code_point(text); !is_case_ignorable(c)) return is_cased(c);
+  return false;
+}
+
 }  // namespace
 
 int32_t take_code_point(std::string_view& text) {
@@ -48,6 +84,24 @@ void require_utf8(std::string_view text, const std::string& name, Where where) {
                                  ", which is not UTF-8 here; convert the file to UTF-8"),
                             where));
   }
+}
+
+std::string utf8_text(std::string text, BadUtf8 on_bad, const std::string& name, Where where) {
+  if (on_bad == BadUtf8::error) {
+    require_utf8(text, name, where);
+    return text;
+  }
+  std::string out;
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::string_view here = rest;
+    if (take_code_point(rest) >= 0) {
+      out += here.substr(0, here.size() - rest.size());
+    } else {
+      out += "\ufffd";
+      rest.remove_prefix(1);
+    }
+  }
+  return out;
 }
 
 bool is_whitespace(int32_t c) {
@@ -93,18 +147,23 @@ std::string strip_accents(std::string_view text) {
   return out;
 }
 
-std::string lower_case(std::string_view text) {
+std::string lower_case(std::string_view text, bool final_sigma) {
+  constexpr int32_t capital_sigma = 0x3A3;
   std::string out;
   out.reserve(text.size());
+  bool after_letter = false;
   while (!text.empty()) {
     const int32_t c = take_code_point(text);
     require<InternalError>(c >= 0, "lower_case", Where::current(), "text must be UTF-8");
-    if (c < 0x80)
+    if (final_sigma && c == capital_sigma && after_letter && !begins_cased(text))
+      out += "ς";
+    else if (c < 0x80)
       out += static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
     else if (c == 0x130)  // the one character whose lower case is two: i and a dot above
       out += "i\xcc\x87";
     else
       append_utf8(out, utf8proc_tolower(c));
+    if (final_sigma && !is_case_ignorable(c)) after_letter = is_cased(c);
   }
   return out;
 }

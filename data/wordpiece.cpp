@@ -58,11 +58,12 @@ std::pair<size_t, std::string_view> next_special(std::string_view text, size_t b
 }
 
 /// The length of a beginning of `text` whose words are those that they are in the whole: some 64 kB, up to an ASCII
-/// blank or punctuation character, before which every word ends. So no text's words are all held at once.
-size_t stretch_of(std::string_view text) {
+/// blank or punctuation character, before which every word ends. So no text's words are all held at once. Whether a Σ
+/// is final can depend on what follows a full stop, but on nothing behind a blank.
+size_t stretch_of(std::string_view text, bool final_sigma) {
   for (size_t at = size_t{1} << 16; at < text.size(); ++at) {
     const auto c = static_cast<unsigned char>(text[at]);
-    if (c < 0x80 && (is_whitespace(c) || is_punctuation(c))) return at;
+    if (c < 0x80 && (is_whitespace(c) || (!final_sigma && is_punctuation(c)))) return at;
   }
   return text.size();
 }
@@ -79,7 +80,7 @@ std::vector<std::string> basic_words(std::string_view text, TokenizerOptions opt
   require_utf8(text, name, where);
   std::string cleaned = clean(text);
   if (options.strip_accents) cleaned = strip_accents(cleaned);
-  if (options.lower_case) cleaned = lower_case(cleaned);
+  if (options.lower_case) cleaned = lower_case(cleaned, options.final_sigma);
   std::vector<std::string> words;
   cut(cleaned, words);
   return words;
@@ -120,7 +121,7 @@ std::vector<int32_t> WordPiece::encode_some(std::string_view text, size_t most, 
     const auto [at, special] = next_special(text, begin);
     std::string_view rest = text.substr(begin, at - begin);
     while (!rest.empty() && out.size() < most) {
-      const std::string_view stretch = rest.substr(0, stretch_of(rest));
+      const std::string_view stretch = rest.substr(0, stretch_of(rest, options_.final_sigma));
       rest.remove_prefix(stretch.size());
       for (std::string& word : basic_words(stretch, options_, name, where)) {
         const auto [entry, added] = seen.try_emplace(std::move(word));

@@ -1,6 +1,6 @@
 // BERT's tokenizer: text -> words -> pieces (Devlin et al. 2018, as google-research/bert defines it).
 // Where the public implementations differ, this one follows the Python of Google and of the slow BertTokenizer; the
-// list of differences stands with the tests. A final Σ is lowered to σ.
+// list of differences stands with the tests. A final Σ is lowered to σ, as in Rust's, unless one asks for ς.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -17,6 +17,7 @@ inline constexpr int64_t longest_word = 100;  ///< characters; a longer word is 
 struct TokenizerOptions {
   bool lower_case = true;
   bool strip_accents = true;  ///< usually goes with lower_case
+  bool final_sigma = false;   ///< Σ at the end of a word becomes ς where text is lower-cased, as in Python
   bool operator==(const TokenizerOptions&) const = default;
 };
 

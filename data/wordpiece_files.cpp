@@ -30,6 +30,7 @@ std::vector<std::pair<std::string, std::string>> wordpiece_files(const WordPiece
   config["do_lower_case"] = tokenizer.options().lower_case;
   config["strip_accents"] = tokenizer.options().strip_accents;
   config["tokenize_chinese_chars"] = true;
+  if (tokenizer.options().final_sigma) config["final_sigma"] = true;  // a key of ours
   return {{"vocab.txt", tokenizer.vocabulary().text()}, {"tokenizer_config.json", config.dump(2) + '\n'}};
 }
 
@@ -58,11 +59,14 @@ WordPiece load_wordpiece(const std::string& folder, Where where) {
     options.lower_case = flag(config, "do_lower_case", options.lower_case, path, where);
     options.strip_accents =
         flag(config, "strip_accents", whole ? options.strip_accents : options.lower_case, path, where);
+    options.final_sigma = flag(config, "final_sigma", false, path, where);
   }
   if (!whole) return WordPiece(Vocabulary::load(lines, where), options);
-  require<FileError>(options == whole->options(), "tokenizer", where, path,
+  const TokenizerOptions& normalizer = whole->options();
+  require<FileError>(options.lower_case == normalizer.lower_case && options.strip_accents == normalizer.strip_accents,
+                     "tokenizer", where, path,
                      ": do_lower_case and strip_accents say otherwise than the normalizer of tokenizer.json");
-  return *whole;
+  return WordPiece(whole->vocabulary(), options);
 }
 
 }  // namespace cinta::data

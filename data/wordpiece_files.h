@@ -12,7 +12,8 @@ namespace cinta::data {
 /// The names and contents of the files.
 std::vector<std::pair<std::string, std::string>> wordpiece_files(const WordPiece& tokenizer);
 
-/// Writes `vocab.txt` and `tokenizer_config.json` (do_lower_case, strip_accents) into an existing folder.
+/// Writes `vocab.txt` and `tokenizer_config.json` (do_lower_case, strip_accents, and final_sigma where
+/// it is on, which Python ignores) into an existing folder.
 void save_wordpiece(const WordPiece& tokenizer, const std::string& folder, Where where = Where::current());
 
 /// Reads `vocab.txt` and, where it exists, `tokenizer_config.json`; without the latter the text is lower-cased, as

@@ -46,6 +46,7 @@ TEST_CASE("Text files of a folder in order", "[data]") {
   write_bytes(folder / "b/latin1.txt", "caf\xe9\n");
   CHECK_THAT(error_of<FileError>([&] { read_documents(folder.path()); }),
              Contains("b/latin1.txt: byte 3: found 0xe9, which is not UTF-8"));
+  CHECK(read_documents(folder.path(), BadUtf8::replace)[2].text == "caf\ufffd\n");
 }
 
 TEST_CASE("Only a licence in front is cut off", "[data]") {

@@ -1,6 +1,7 @@
 // Prepared corpora come back from disk as they were made, and only for the text and options they were made of.
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <set>
 
 #include "cinta/data/corpus_cache.h"
 #include "cinta/data/mapped_file.h"
@@ -88,6 +89,15 @@ TEST_CASE("another text or other options are another corpus", "[data]") {
   fs::rename(text + "/4.txt", text + "/40.txt");
   CHECK_THAT(prepare(text, cache).said, Contains("tokens kept"));
   CHECK(files_in(cache).size() == 5);
+}
+
+TEST_CASE("a tokenizer that cuts otherwise is another corpus", "[data]") {
+  const DocumentSplit split{{{"a", "text"}}, {{"b", "more"}}};
+  std::set<std::string> origins;
+  for (const bool lower : {false, true})
+    for (const bool strip : {false, true})
+      for (const bool sigma : {false, true}) origins.insert(origin_of(split, {}, {lower, strip, sigma}));
+  CHECK(origins.size() == 8);
 }
 
 TEST_CASE("a damaged cache is named and made anew", "[data]") {

@@ -47,6 +47,46 @@ TEST_CASE("WordPiece equals Python's BertTokenizer", "[data]") {
   }
 }
 
+TEST_CASE("A final sigma is lowered as Python lowers it where that is asked for", "[data]") {
+  const auto golden = nlohmann::json::parse(read_bytes(CINTA_SOURCE_DIR "/tests/golden/wordpiece.json"));
+  constexpr TokenizerOptions python{.final_sigma = true};
+  REQUIRE(golden["final_sigma"].size() > 10);
+  for (const auto& c : golden["final_sigma"]) {
+    INFO(c.dump());
+    CHECK(basic_words(c["text"].get<std::string>(), python) == c["words"].get<std::vector<std::string>>());
+  }
+  CHECK(basic_words("ΑΣ", {.lower_case = false, .strip_accents = false, .final_sigma = true}).front() == "ΑΣ");
+
+  const std::vector<std::string> tokens{"[PAD]", "[UNK]", "α", "##σ", "##ς", ".", "β", "σ"};
+  const WordPiece rust{Vocabulary(tokens)}, sigma(Vocabulary(tokens), python);
+  CHECK(rust.encode("ΑΣ") == Ids{2, 3});
+  CHECK(sigma.encode("ΑΣ") == Ids{2, 4});
+  // A long text is taken in stretches, none of which ends between the sigma and the letter that makes it no final one.
+  for (size_t before = (1 << 16) - 4; before < (1 << 16) + 4; ++before) {
+    const Ids ids = sigma.encode(std::string(before, ' ') + "ΑΣ.Β ΑΣ");
+    CHECK(ids == Ids{2, 3, 5, 6, 2, 4});
+  }
+
+  const Scratch folder;
+  save_wordpiece(sigma, folder.path());
+  CHECK(load_wordpiece(folder.path()).options() == python);
+  save_wordpiece(rust, folder.path());
+  CHECK(load_wordpiece(folder.path()).options() == TokenizerOptions());
+  CHECK(read_bytes(folder / "tokenizer_config.json").find("sigma") == std::string::npos);
+}
+
+TEST_CASE("Bytes that are not UTF-8 are replaced where that is asked for", "[data]") {
+  const auto replaced = [](const std::string& text) { return utf8_text(text, BadUtf8::replace, "x"); };
+  CHECK(replaced("caf\xc3\xa9 \U0001f600") == "café \U0001f600");
+  CHECK(replaced("caf\xe9 x\xff") == "caf\ufffd x\ufffd");
+  CHECK(replaced("\xed\xa0\x80|\xc3") == "\ufffd\ufffd\ufffd|\ufffd");
+  CHECK(replaced("").empty());
+  CHECK(small().encode(replaced("\xff"
+                                "a\xfe b")) == small().encode("a b"));
+  CHECK(utf8_text("é", BadUtf8::error, "x") == "é");
+  CHECK_THAT(error_of<FileError>([] { utf8_text("a\xff", BadUtf8::error, "x"); }), Contains("x: byte 1: found 0xff"));
+}
+
 TEST_CASE("Words of the basic tokenizer", "[data]") {
   CHECK(words("a\u200bb") == "ab");            // zero width space: a format character
   CHECK(words("a\u00adb") == "ab");            // soft hyphen

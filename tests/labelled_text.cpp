@@ -111,6 +111,16 @@ TEST_CASE("labelled text that cannot be read is refused by file and line", "[lab
   }
 }
 
+TEST_CASE("bytes of labelled text that are not UTF-8 are replaced where that is asked for", "[labelled_text]") {
+  const Scratch scratch;
+  for (const auto& [name, text] : std::vector<std::pair<std::string, std::string>>{
+           {"a.csv", "text,label\ncaf\xe9,b\n"}, {"a.jsonl", "{\"text\": \"caf\xe9\", \"label\": \"b\"}\n"}}) {
+    INFO(name);
+    CHECK(error_of<FileError>([&, &n = name, &t = text] { read(scratch, n, t); }) != "no error");
+    CHECK(read_labelled_text(scratch / name, BadUtf8::replace).first == Words{"caf\ufffd"});
+  }
+}
+
 TEST_CASE("samples are framed, pairs typed, unknown labels refused", "[labelled_text]") {
   const LabelledText text{{"a b", "c"}, {"d", "e f g h"}, {"no", "yes"}};
   const ClassifiedSequences found = encode(text, letters(), {"no", "yes"}, 7);

@@ -147,7 +147,9 @@ TEST_CASE("another tokenizer's file is refused by what is not supported", "[toke
   }
   write_bytes(folder / "tokenizer.json", good.dump());
   write_bytes(folder / "tokenizer_config.json", R"({"do_lower_case": true, "strip_accents": null})");
-  CHECK(load_wordpiece(folder.path()).options().lower_case);
+  CHECK(load_wordpiece(folder.path()).options() == TokenizerOptions());
+  write_bytes(folder / "tokenizer_config.json", R"({"do_lower_case": true, "final_sigma": true})");
+  CHECK(load_wordpiece(folder.path()).options().final_sigma);
   write_bytes(folder / "tokenizer_config.json", R"({"do_lower_case": false})");
   CHECK_THAT(error_of<FileError>([&] { load_wordpiece(folder.path()); }),
              Contains("say otherwise than the normalizer"));

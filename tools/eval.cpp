@@ -7,7 +7,6 @@
 #include "cinta/data/digits.h"
 #include "cinta/data/file.h"
 #include "cinta/data/idx.h"
-#include "cinta/data/wordpiece_files.h"
 #include "cinta/models/model_file.h"
 #include "cinta/train/character_task.h"
 #include "cinta/train/classifier.h"
@@ -16,6 +15,7 @@
 #include "cinta/train/text_classify_task.h"
 #include "tools/commands.h"
 #include "tools/read_examples.h"
+#include "tools/text_options.h"
 #include "tools/train_options.h"
 
 namespace cinta::tools {
@@ -33,6 +33,7 @@ struct Options {
   std::string data, labels, model = "runs/headers-bert";
   int64_t batch_size = 32;
   uint64_t seed = 0;
+  TextOptions reading;
   bool as_json = false;
 };
 
@@ -50,10 +51,10 @@ train::MetricFields evaluate_mlp(const Options& options) {
 /// Of masked tokens, or for a model that has both heads of these in pairs of segments.
 train::MetricFields evaluate_bert(const Options& options, bool in_pairs) {
   const models::BertConfig config = models::read_config(options.model);
-  const data::WordPiece tokenizer = data::load_wordpiece(options.model);
+  const data::WordPiece tokenizer = options.reading.load_tokenizer(options.model);
   const int64_t longest = config.max_position_embeddings;
-  const data::Sequences text = data::make_sequences(data::read_documents(options.data), tokenizer,
-                                                    in_pairs ? data::segment_length(longest) : longest);
+  const data::Sequences text = data::make_sequences(data::read_documents(options.data, options.reading.bad_utf8()),
+                                                    tokenizer, in_pairs ? data::segment_length(longest) : longest);
   const data::MaskedCorpus corpus{tokenizer, text, text};
   std::unique_ptr<train::LanguageTask> task;
   if (in_pairs)
@@ -66,11 +67,11 @@ train::MetricFields evaluate_bert(const Options& options, bool in_pairs) {
 
 train::MetricFields evaluate_classifier(const Options& options) {
   const models::BertConfig config = models::read_config(options.model);
-  const data::LabelledText text = data::read_labelled_text(options.data);
+  const data::LabelledText text = data::read_labelled_text(options.data, options.reading.bad_utf8());
   require<FileError>(!text.labels.empty(), "eval", Where(), options.data, ": has no column of labels");
   std::vector<std::string> names;
   for (int64_t i = 0; i < config.num_labels; ++i) names.push_back(config.label_name(i));
-  const data::WordPiece tokenizer = data::load_wordpiece(options.model);
+  const data::WordPiece tokenizer = options.reading.load_tokenizer(options.model);
   const data::ClassifiedSequences samples =
       encode(text, tokenizer, names, config.max_position_embeddings, options.data);
   const train::TextClassifyData both{tokenizer, samples, samples};
@@ -119,6 +120,8 @@ void add_eval(CLI::App& app) {
       ->capture_default_str()
       ->check(at_least(1));
   command->add_option("--seed", options->seed, "of a BERT's masks")->capture_default_str();
+  options->reading.add_to(*command);
+  options->reading.add_final_sigma(*command);
   command->add_flag("--json", options->as_json, "one object");
   set_work(*command, [options] {
     nlohmann::ordered_json all;

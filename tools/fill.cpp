@@ -10,10 +10,10 @@
 #include <span>
 
 #include "cinta/autograd/mode.h"
-#include "cinta/data/wordpiece_files.h"
 #include "cinta/models/model_file.h"
 #include "cinta/ops/softmax.h"
 #include "tools/commands.h"
+#include "tools/text_options.h"
 #include "tools/train_options.h"
 
 namespace cinta::tools {
@@ -78,6 +78,7 @@ void add_fill(CLI::App& app) {
   struct Options {
     std::string text, model = "runs/headers-bert";
     int64_t top = 3;
+    TextOptions reading;
     bool as_json = false;
   };
   auto options = std::make_shared<Options>();
@@ -86,14 +87,17 @@ void add_fill(CLI::App& app) {
   command->add_option("--model", options->model, "directory with model.safetensors, config.json, vocab.txt")
       ->capture_default_str();
   command->add_option("--top", options->top, "guesses to show")->capture_default_str()->check(at_least(1));
+  options->reading.add_to(*command);
+  options->reading.add_final_sigma(*command);
   command->add_flag("--json", options->as_json, "one object");
   set_work(*command, [options] {
-    const data::WordPiece tokenizer = data::load_wordpiece(options->model);
+    const data::WordPiece tokenizer = options->reading.load_tokenizer(options->model);
     const auto model = load(options->model, tokenizer);
     const auto logits = [&](const models::TokenBatch& batch, const Tensor& rows) { return (*model)(batch, rows); };
-    const auto guesses = fill(*model, logits, tokenizer, options->text, options->top);
-    if (!options->as_json) return print_filled(options->text, guesses);
-    nlohmann::ordered_json all{{"text", options->text}, {"masks", nlohmann::json::array()}};
+    const std::string text = options->reading.utf8(options->text);
+    const auto guesses = fill(*model, logits, tokenizer, text, options->top);
+    if (!options->as_json) return print_filled(text, guesses);
+    nlohmann::ordered_json all{{"text", text}, {"masks", nlohmann::json::array()}};
     for (const std::vector<Guess>& one : guesses) {
       auto& list = all["masks"].emplace_back(nlohmann::json::array());
       for (const Guess& guess : one) list.push_back({{"token", guess.token}, {"probability", guess.probability}});

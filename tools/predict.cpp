@@ -9,7 +9,6 @@
 #include "cinta/data/file.h"
 #include "cinta/data/idx.h"
 #include "cinta/data/safetensors.h"
-#include "cinta/data/wordpiece_files.h"
 #include "cinta/models/model_file.h"
 #include "cinta/ops/shape.h"
 #include "cinta/ops/softmax.h"
@@ -17,6 +16,7 @@
 #include "tools/bert_outputs.h"
 #include "tools/commands.h"
 #include "tools/read_examples.h"
+#include "tools/text_options.h"
 #include "tools/train_options.h"
 
 namespace cinta::tools {
@@ -26,6 +26,7 @@ struct Options {
   std::string model, input_ids, output_logits, data;
   std::vector<std::string> texts;
   int64_t batch_size = 32;
+  TextOptions reading;
   bool as_json = false;
 };
 
@@ -99,10 +100,12 @@ void predict(const Options& options) {
   } else if (!options.input_ids.empty()) {
     outputs = run_bert(options.model, read_tokens(options.input_ids), options.batch_size);
   } else {
-    const std::vector<std::string> texts = options.texts.empty() ? lines_of(options.data) : options.texts;
+    std::vector<std::string> texts = options.texts.empty() ? lines_of(options.data) : options.texts;
+    for (std::string& text : texts) text = options.reading.utf8(std::move(text));
     require(!texts.empty(), "predict", Where(), options.data, " has no line");
     const int64_t longest = models::read_config(options.model).max_position_embeddings;
-    outputs = run_bert(options.model, encode(texts, data::load_wordpiece(options.model), longest), options.batch_size);
+    outputs = run_bert(options.model, encode(texts, options.reading.load_tokenizer(options.model), longest),
+                       options.batch_size);
   }
   if (!options.output_logits.empty()) {
     std::vector<Tensor> hold;
@@ -134,6 +137,8 @@ void add_predict(CLI::App& app) {
   command->add_option("--batch_size", options->batch_size, "samples computed at once")
       ->capture_default_str()
       ->check(at_least(1));
+  options->reading.add_to(*command);
+  options->reading.add_final_sigma(*command);
   command->add_flag("--json", options->as_json, "an object a line");
   set_work(*command, [options] { predict(*options); });
 }

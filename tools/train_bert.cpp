@@ -9,6 +9,7 @@
 #include "cinta/train/pretraining_task.h"
 #include "tools/commands.h"
 #include "tools/fill.h"
+#include "tools/text_options.h"
 #include "tools/train_options.h"
 
 namespace cinta::tools {
@@ -29,6 +30,7 @@ struct BertOptions : TrainOptions {
   int64_t length = 64, vocab_size = 4096, max_eval_samples = 10000;
   double dropout = 0, initializer_range = 0;
   bool next_sentence = false;
+  TextOptions reading;
 };
 
 models::BertConfig make_config(const BertOptions& options, const data::MaskedCorpus& corpus) {
@@ -92,6 +94,7 @@ void train_bert(const BertOptions& options) {
       {.vocab_size = options.vocab_size,
        .length = options.next_sentence ? data::segment_length(options.length) : options.length,
        .seed = options.seed,
+       .on_bad_utf8 = options.reading.bad_utf8(),
        .cache_dir = options.cache_dir == "none" || options.fast_dev_run > 0 ? std::string() : options.cache_dir},
       say, Where());
   if (const int64_t most = options.max_eval_samples; most > 0 && corpus.held_out.count > most) {
@@ -147,6 +150,7 @@ void add_train_bert(CLI::App& train) {
   command->add_option("--max_eval_samples", options->max_eval_samples, "held-out sequences that are looked at; 0: all")
       ->capture_default_str()
       ->check(at_least(0));
+  options->reading.add_to(*command);
   command->add_option("--cache_dir", options->cache_dir, "where tokenised texts are kept for later runs; none: nowhere")
       ->capture_default_str();
   set_work(*command, [options] { train_bert(*options); });

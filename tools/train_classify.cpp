@@ -7,11 +7,11 @@
 #include "cinta/data/examples.h"
 #include "cinta/data/file.h"
 #include "cinta/data/permutation.h"
-#include "cinta/data/wordpiece_files.h"
 #include "cinta/data/wordpiece_trainer.h"
 #include "cinta/models/model_file.h"
 #include "cinta/train/text_classify_task.h"
 #include "tools/commands.h"
+#include "tools/text_options.h"
 #include "tools/train_options.h"
 
 namespace cinta::tools {
@@ -21,6 +21,7 @@ struct ClassifyOptions : TrainOptions {
   std::string model, test_data, size = "tiny", trained = "all";
   int64_t length = 64, vocab_size = 4096;
   double dropout = 0.1, test_fraction = 0.2;
+  TextOptions reading;
 };
 
 struct Texts {
@@ -29,9 +30,10 @@ struct Texts {
 
 /// The training file and the test file, or a seeded part of the first.
 Texts read_texts(const ClassifyOptions& options) {
-  data::LabelledText all = data::read_labelled_text(options.data);
+  data::LabelledText all = data::read_labelled_text(options.data, options.reading.bad_utf8());
   require<FileError>(!all.labels.empty(), "train", Where(), options.data, ": has no column of labels");
-  if (!options.test_data.empty()) return {std::move(all), data::read_labelled_text(options.test_data)};
+  if (!options.test_data.empty())
+    return {std::move(all), data::read_labelled_text(options.test_data, options.reading.bad_utf8())};
   const auto count = static_cast<int64_t>(all.count());
   const auto test = static_cast<int64_t>(static_cast<double>(count) * options.test_fraction);
   require(test > 0 && test < count, "train", Where(), options.data, ": ", count,
@@ -44,7 +46,9 @@ Texts read_texts(const ClassifyOptions& options) {
 
 /// The tokenizer of a pre-trained model, or one learnt on the training texts.
 data::WordPiece make_tokenizer(const ClassifyOptions& options, const data::LabelledText& train) {
-  if (!options.model.empty()) return data::load_wordpiece(options.model);
+  if (!options.model.empty()) return options.reading.load_tokenizer(options.model);
+  require(!options.reading.final_sigma, "train", Where(),
+          "--final_sigma is for a --model whose tokenizer lower-cases; one learnt here keeps capitals");
   constexpr data::TokenizerOptions cased{.lower_case = false, .strip_accents = false};
   data::WordCounter words(cased);
   for (const auto* texts : {&train.first, &train.second})
@@ -136,6 +140,8 @@ void add_train_classify(CLI::App& train) {
   command->add_option("--vocab_size", options->vocab_size, "of a model without --model")->capture_default_str();
   command->add_option("--dropout", options->dropout, "part of all elements")->capture_default_str();
   options->add_padding_free(*command);
+  options->reading.add_to(*command);
+  options->reading.add_final_sigma(*command);
   set_work(*command, [options] { train_classify(*options); });
 }
 

@@ -33,6 +33,12 @@ TEXTS = [
     "\u302e\u302f\u0301a", "a\u061cb\u2066c", "zzzz \u2603 snow", "\u00bd \u2075 \u2160 \u01c5",
 ]
 
+# What decides whether a capital sigma is final: letters, what is passed over (marks, apostrophes, full stops), anything else.
+SIGMAS = [
+    "\u039f\u0394\u03a5\u03a3\u03a3\u0395\u03a5\u03a3", "\u03a3\u0391\u03a3 \u03a3 \u03a3\u03a3", "\u0391\u03a3. \u0391\u03a3.\u0392 \u0391\u03a3..", "\u0391\u03a3'\u0392 \u0391\u03a3\u2019", "\u0391\u03a3\u0301\u0392 \u0391\u03a3\u0301",
+    "\u00aa\u03a3 1\u03a3 \u24b6\u03a3 \u216b\u03a3", "\u0391\u03a3\u24b7 \u0391\u03a31", "\u0391\u00ad\u03a3 \u02b0\u03a3 a\u02b0\u03a3", "\u0391\u03a3\u4f60\u0392", "\u0391\u03a3,\u0392 \u0391\u03a3-\u0392 \u0391\u03a3_\u0392", "\u0391\u03a3\t\u0392\n\u0391\u03a3",
+]
+
 DECIDED = {
     "\U00020000x\U0002B820x": ("slow", "the fast one's CJK block begins at 2B920 instead of 2B820"),
     "\u039f\u0394\u03a5\u03a3\u03a3\u0395\u03a5\u03a3 \u03c3\u03c2": ("fast", "a final capital sigma becomes a plain small one"),
@@ -84,6 +90,17 @@ def compare_code_points(program):
             print(f"  {category}: {len(which)}, such as {' '.join(f'U+{p:04X}' for p in which[:8])}")
 
 
+def compare_sigmas(program):
+    """Every code point where it can decide whether a sigma is final."""
+    points = [p for p in range(0x110000) if not 0xD800 <= p < 0xE000 and p not in (0x0A,)]
+    for line in ("\u0391\u03a3{}", "{}\u03a3", "\u0391{}\u03a3", "\u0391\u03a3{}\u0392"):
+        run = subprocess.run([program, "sigma"], input="".join(line.format(chr(p)) + "\n" for p in points).encode(), capture_output=True, check=True)
+        differs = [point for point, mine in zip(points, run.stdout.decode().split("\n"))
+                   if mine.count("\u03c2") != "".join(basic_tokenizer(True).tokenize(line.format(chr(point)))).count("\u03c2")]
+        print(f"sigma in {ascii(line)}: {len(points)} code points, {len(differs)} decide otherwise {collections.Counter(unicodedata.category(chr(p)) for p in differs)}, "
+              f"such as {' '.join(f'U+{p:04X}' for p in differs[:8])}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--words", help="program that prints the words of each line")
@@ -97,6 +114,7 @@ def main():
             words.update(basic_tokenizer(lower).tokenize(first + " " + second))
     vocabulary = make_vocabulary(words)
     golden = {"vocabulary": vocabulary, "texts": [], "pairs": []}
+    golden["final_sigma"] = [{"text": text, "words": basic_tokenizer(True).tokenize(text)} for text in SIGMAS]
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "vocab.txt"
         path.write_text("\n".join(vocabulary) + "\n", encoding="utf-8")
@@ -118,6 +136,7 @@ def main():
     pathlib.Path(arguments.output).write_text(json.dumps(golden, ensure_ascii=True, separators=(",", ":")).replace('{"text"', '\n{"text"').replace('{"first"', '\n{"first"') + "\n")
     if arguments.words:
         compare_code_points(arguments.words)
+        compare_sigmas(arguments.words)
 
 
 if __name__ == "__main__":

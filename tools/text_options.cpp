@@ -1,0 +1,45 @@
+// Declares the options and applies them.
+#include "tools/text_options.h"
+
+#include <CLI/CLI.hpp>
+
+#include "cinta/data/unicode.h"
+#include "cinta/data/wordpiece_files.h"
+
+namespace cinta::tools {
+
+void TextOptions::add_to(CLI::App& command) {
+  command
+      .add_option("--on_bad_utf8", on_bad_utf8,
+                  "what becomes of bytes that are not UTF-8: error, or replace (by U+FFFD, which the tokenizer passes "
+                  "over)")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"error", "replace"}));
+}
+
+void TextOptions::add_final_sigma(CLI::App& command) {
+  command.add_flag(
+      "--final_sigma", final_sigma,
+      "lower-case a final capital sigma as Python does (\u03c2), and not as Rust does (\u03c3); also on where the "
+      "model's tokenizer_config.json says so");
+}
+
+data::BadUtf8 TextOptions::bad_utf8() const {
+  return on_bad_utf8 == "replace" ? data::BadUtf8::replace : data::BadUtf8::error;
+}
+
+std::string TextOptions::utf8(std::string text, Where where) const {
+  return data::utf8_text(std::move(text), bad_utf8(), "text", where);
+}
+
+data::WordPiece TextOptions::load_tokenizer(const std::string& directory, Where where) const {
+  data::WordPiece tokenizer = data::load_wordpiece(directory, where);
+  if (!final_sigma) return tokenizer;
+  data::TokenizerOptions options = tokenizer.options();
+  require(options.lower_case, "tokenizer", where, "--final_sigma is for a tokenizer that lower-cases; that of ",
+          directory, " keeps capitals");
+  options.final_sigma = true;
+  return data::WordPiece(tokenizer.vocabulary(), options);
+}
+
+}  // namespace cinta::tools
