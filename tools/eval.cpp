@@ -14,6 +14,7 @@
 #include "cinta/train/pretraining_task.h"
 #include "cinta/train/text_classify_task.h"
 #include "tools/commands.h"
+#include "tools/confusion.h"
 #include "tools/read_examples.h"
 #include "tools/text_options.h"
 #include "tools/train_options.h"
@@ -65,7 +66,14 @@ train::MetricFields evaluate_bert(const Options& options, bool in_pairs) {
   return task->evaluate();
 }
 
-train::MetricFields evaluate_classifier(const Options& options) {
+/// Numbers, and what a classifier of texts took for what.
+struct Evaluation {
+  train::MetricFields numbers;
+  train::Confusion confusion = {};
+  models::BertConfig config = {};
+};
+
+Evaluation evaluate_classifier(const Options& options) {
   const models::BertConfig config = models::read_config(options.model);
   const data::LabelledText text = data::read_labelled_text(options.data, options.reading.bad_utf8());
   require<FileError>(!text.labels.empty(), "eval", Where(), options.data, ": has no column of labels");
@@ -79,7 +87,8 @@ train::MetricFields evaluate_classifier(const Options& options) {
   named.label_names = names;
   train::TextClassifyTask task(both, named, options.batch_size, options.seed);
   task.load(options.model);
-  return task.evaluate();
+  const train::MetricFields numbers = task.evaluate();
+  return {numbers, task.confusion(), named};
 }
 
 train::MetricFields evaluate_characters(const Options& options) {
@@ -91,16 +100,16 @@ train::MetricFields evaluate_characters(const Options& options) {
   return task.evaluate();
 }
 
-train::MetricFields evaluate(const Options& options) {
+Evaluation evaluate(const Options& options) {
   const std::string name = models::model_name(options.model);
-  if (name == "mlp") return evaluate_mlp(options);
+  if (name == "mlp") return {evaluate_mlp(options)};
   if (name == "BertForSequenceClassification") return evaluate_classifier(options);
-  if (name == "CharacterTransformer") return evaluate_characters(options);
+  if (name == "CharacterTransformer") return {evaluate_characters(options)};
   const bool in_pairs = name == "BertForPreTraining";
   require<FileError>(in_pairs || name == "BertForMaskedLM", "eval", Where(), options.model, "/config.json: a ", name,
                      " is not evaluated here; an mlp, a BertForMaskedLM, a BertForPreTraining, a "
                      "BertForSequenceClassification and a CharacterTransformer are");
-  return evaluate_bert(options, in_pairs);
+  return {evaluate_bert(options, in_pairs)};
 }
 
 }  // namespace
@@ -125,12 +134,17 @@ void add_eval(CLI::App& app) {
   command->add_flag("--json", options->as_json, "one object");
   set_work(*command, [options] {
     nlohmann::ordered_json all;
-    for (const auto& [name, value] : evaluate(*options))
+    const Evaluation evaluation = evaluate(*options);
+    for (const auto& [name, value] : evaluation.numbers)
       if (const double* number = std::get_if<double>(&value)) {
         all[name] = *number;
         if (!options->as_json) std::printf("%s %.4f\n", name.c_str(), *number);
       }
-    if (options->as_json) std::printf("%s\n", all.dump().c_str());
+    all.update(confusion_json(evaluation.confusion, evaluation.config));
+    if (options->as_json)
+      std::printf("%s\n", all.dump().c_str());
+    else
+      print_confusion(evaluation.confusion, evaluation.config);
   });
 }
 

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstdio>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "cinta/data/file.h"
 #include "cinta/train/classify_task.h"

@@ -1,6 +1,7 @@
 // `cinta train characters`.
 #include <cstdio>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "cinta/data/file.h"
 #include "cinta/train/character_task.h"

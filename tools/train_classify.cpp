@@ -11,6 +11,7 @@
 #include "cinta/models/model_file.h"
 #include "cinta/train/text_classify_task.h"
 #include "tools/commands.h"
+#include "tools/confusion.h"
 #include "tools/text_options.h"
 #include "tools/train_options.h"
 
@@ -68,19 +69,6 @@ models::BertConfig make_config(const ClassifyOptions& options) {
   return config;
 }
 
-void print_confusion(const train::Confusion& confusion, const models::BertConfig& config) {
-  constexpr int64_t most = 20;  // a larger table is no table for the eye
-  if (confusion.classes > most) return;
-  std::printf("%-20s guessed as 0, 1, ..\n", "class");
-  for (int64_t row = 0; row < confusion.classes; ++row) {
-    std::printf("%2lld %-17.17s", static_cast<long long>(row), config.label_name(row).c_str());
-    for (int64_t column = 0; column < confusion.classes; ++column)
-      std::printf(" %6lld",
-                  static_cast<long long>(confusion.counts[static_cast<size_t>(row * confusion.classes + column)]));
-    std::printf("\n");
-  }
-}
-
 void train_classify(const ClassifyOptions& options) {
   const Texts texts = read_texts(options);
   models::BertConfig config = make_config(options);
@@ -110,9 +98,11 @@ void train_classify(const ClassifyOptions& options) {
   const uint32_t crc32 =
       data::crc32_of(std::as_bytes(std::span(test.ids)), data::crc32_of(std::as_bytes(std::span(train.ids))));
   const train::RunOptions run = options.resolve(train.count);
-  const train::RunResult result = train::run(task, run, options.header("classify", crc32, {{"dropout", options.dropout}}));
-  if (!options.publish(result, run.output_dir, {}, {})) return;
-  print_confusion(task.confusion(), task.model().config());
+  const train::RunResult result =
+      train::run(task, run, options.header("classify", crc32, {{"dropout", options.dropout}}));
+  const models::BertConfig& classes = task.model().config();
+  if (!options.publish(result, run.output_dir, {}, confusion_json(task.confusion(), classes))) return;
+  print_confusion(task.confusion(), classes);
   std::printf("test: loss %.4f, accuracy %.2f %%, macro F1 %.4f after %lld steps in %.1f s\n",
               train::number(result.evaluation, "eval_loss"), 100 * train::number(result.evaluation, "eval_accuracy"),
               train::number(result.evaluation, "eval_macro_f1"), static_cast<long long>(result.steps), result.seconds);

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "cinta/backends/threads.h"
 #include "cinta/train/callbacks.h"
@@ -284,7 +285,8 @@ void publish_files(const train::RunResult& result, const std::string& directory,
 }  // namespace
 
 bool TrainOptions::publish(const train::RunResult& result, const std::string& directory,
-                           const std::vector<train::PlotReference>& references, const train::MetricFields& more) const {
+                           const std::vector<train::PlotReference>& references,
+                           const nlohmann::ordered_json& more) const {
   if (!directory.empty()) publish_files(result, directory, references);
   if (result.stopped_by) exit_code = 128 + result.stopped_by;
   if (result.pruned) exit_code = train::pruned_exit_code;
@@ -295,11 +297,12 @@ bool TrainOptions::publish(const train::RunResult& result, const std::string& di
                             {"steps", result.steps},
                             {"seconds", result.seconds},
                             {"items_per_second", result.items_per_second}};
-    for (const train::MetricFields* fields : {&result.evaluation, &more})
-      all.insert(all.end(), fields->begin(), fields->end());
-    all.emplace_back("checkpoint", result.checkpoint);
-    all.emplace_back("output_dir", directory);
-    std::printf("%s\n", train::json_of(all).c_str());
+    all.insert(all.end(), result.evaluation.begin(), result.evaluation.end());
+    auto json = nlohmann::ordered_json::parse(train::json_of(all));
+    json.update(more);
+    json["checkpoint"] = result.checkpoint;
+    json["output_dir"] = directory;
+    std::printf("%s\n", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
     return false;
   }
   const auto steps = static_cast<long long>(result.steps);

@@ -3,6 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "cinta/train/loop.h"
 #include "cinta/train/plot.h"
 #include "tools/report_options.h"
@@ -52,7 +54,7 @@ struct TrainOptions {
   /// After a run: model files into its directory and the loss curve beside them. Prints that it was stopped or given
   /// up, or with --json what came of it, `more` included, as one object. True when the rest is the caller's to print.
   bool publish(const train::RunResult& result, const std::string& directory,
-               const std::vector<train::PlotReference>& references, const train::MetricFields& more) const;
+               const std::vector<train::PlotReference>& references, const nlohmann::ordered_json& more) const;
 };
 
 }  // namespace cinta::tools

@@ -1,0 +1,80 @@
+// `cinta train classify` from outside: the confusion that it and `cinta eval` report, and what `--train head` leaves
+// alone.
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "bert_helpers.h"
+#include "cinta/data/wordpiece_files.h"
+#include "cinta/models/model_file.h"
+#include "cinta/train/text_classify_task.h"
+#include "command_helpers.h"
+
+using namespace cinta;
+using namespace cinta::testing;
+using Catch::Matchers::Contains;
+using nlohmann::json;
+
+namespace {
+
+/// A pre-trained model with both heads, and texts of two classes: with b or without.
+struct Given {
+  Scratch scratch;
+  const std::string model = scratch / "model", texts = scratch / "texts.csv", tuned = scratch / "tuned";
+  Given() {
+    std::vector<std::string> tokens(std::begin(data::Vocabulary::specials), std::end(data::Vocabulary::specials));
+    for (char letter = 'a'; letter <= 'z'; ++letter) tokens.emplace_back(1, letter);
+    const models::BertForPreTraining bert(small_config(), 1);
+    std::filesystem::create_directory(model);
+    models::save_weights(bert, model + "/model.safetensors");
+    write_bytes(model + "/config.json", bert.config().to_json(bert.architecture()));
+    data::save_wordpiece(data::WordPiece(data::Vocabulary(tokens)), model);
+    std::string csv = "text,label\n";
+    for (int i = 0; i < 50; ++i) csv += std::string(1, char('c' + i % 7)) + (i % 3 == 0 ? " b,with\n" : " a,without\n");
+    write_bytes(texts, csv);
+  }
+  Finished train(const Arguments& more) const {
+    Finished finished =
+        run_cinta(Arguments{"train", "classify", "--data", texts, "--model", model, "--output_dir", tuned,
+                            "--test_fraction", "0.2", "--learning_rate", "1e-2", "--threads", "1", "--quiet"} +
+                  more);
+    INFO(finished.error);
+    REQUIRE(finished.code == 0);
+    return finished;
+  }
+};
+
+/// What the report's numbers say, computed from its matrix.
+void check_confusion(const json& report, int64_t samples) {
+  CHECK(report["labels"] == json{"with", "without"});
+  REQUIRE(report["confusion_matrix"].size() == 2);
+  train::Confusion confusion{2, {}};
+  for (const json& row : report["confusion_matrix"])
+    for (const json& count : row) confusion.counts.push_back(count.get<int64_t>());
+  REQUIRE(confusion.counts.size() == 4);
+  CHECK(confusion.counts[0] + confusion.counts[1] + confusion.counts[2] + confusion.counts[3] == samples);
+  CHECK(report["eval_accuracy"] == confusion.accuracy());
+  CHECK(report["eval_macro_f1"] == confusion.macro_f1());
+}
+
+}  // namespace
+
+TEST_CASE("training a classifier and evaluating it report accuracy, macro F1 and who was taken for whom", "[command]") {
+  const Given given;
+  const json trained = json::parse(given.train({"--max_steps", "1", "--json"}).out);
+  check_confusion(trained, 10);
+  CHECK(trained["steps"] == 1);
+  CHECK(trained["output_dir"] == given.tuned);
+  const Finished evaluated = run_cinta({"eval", "--data", given.texts, "--model", given.tuned, "--json"});
+  REQUIRE(evaluated.code == 0);
+  const json report = json::parse(evaluated.out);
+  check_confusion(report, 50);
+  // 17 of the 50 are with a b, whatever they were taken for.
+  CHECK(report["confusion_matrix"][0][0].get<int>() + report["confusion_matrix"][0][1].get<int>() == 17);
+
+  const std::string text = run_cinta({"eval", "--data", given.texts, "--model", given.tuned}).out;
+  CHECK_THAT(text, Catch::StartsWith("eval_loss ") && Contains("guessed as 0, 1, ..\n") && Contains("\n 0 with ") &&
+                       Contains("\n 1 without ") && Contains("eval_accuracy 0.") && Contains("eval_macro_f1 0."));
+  const Given again;
+  CHECK_THAT(again.train({"--max_steps", "1"}).out,
+             Contains("\n 1 without ") && Contains("accuracy ") && Contains("macro F1 "));
+}
