@@ -1,6 +1,7 @@
-// `cinta train classify` from outside: the confusion that it and `cinta eval` report, and what `--train head` leaves
+// `cinta train classify` from outside: the confusion reported, also by `cinta eval`, and what `--train head` leaves
 // alone.
 #include <catch2/catch.hpp>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "bert_helpers.h"
@@ -56,6 +57,19 @@ void check_confusion(const json& report, int64_t samples) {
   CHECK(report["eval_macro_f1"] == confusion.macro_f1());
 }
 
+/// The names of the tensors whose bytes differ, or that only one of them has.
+std::vector<std::string> changed(const std::string& before, const std::string& after) {
+  const auto left = read_tensors(before + "/model.safetensors"), right = read_tensors(after + "/model.safetensors");
+  std::vector<std::string> out;
+  for (const auto& [name, tensor] : right) {
+    const auto found = left.find(name);
+    if (found == left.end() || found->second.shape() != tensor.shape() ||
+        std::memcmp(found->second.view().data, tensor.view().data, static_cast<size_t>(tensor.bytes())) != 0)
+      out.push_back(name);
+  }
+  return out;
+}
+
 }  // namespace
 
 TEST_CASE("training a classifier and evaluating it report accuracy, macro F1 and who was taken for whom", "[command]") {
@@ -77,4 +91,19 @@ TEST_CASE("training a classifier and evaluating it report accuracy, macro F1 and
   const Given again;
   CHECK_THAT(again.train({"--max_steps", "1"}).out,
              Contains("\n 1 without ") && Contains("accuracy ") && Contains("macro F1 "));
+}
+
+TEST_CASE("--train head changes the pooler and the classifier, and no bit of anything else", "[command]") {
+  const Given given;
+  given.train({"--train", "head", "--max_steps", "1"});
+  const std::string first = given.scratch / "first";
+  std::filesystem::rename(given.tuned, first);
+  given.train({"--train", "head", "--max_steps", "4"});
+  const std::vector<std::string> head{"bert.pooler.dense.bias", "bert.pooler.dense.weight", "classifier.bias",
+                                      "classifier.weight"};
+  CHECK(changed(given.model, given.tuned) == head);
+  CHECK(changed(first, given.tuned) == head);  // the classifier too is not merely new, it is trained
+  std::filesystem::rename(given.tuned, given.scratch / "head");
+  given.train({"--max_steps", "4"});
+  CHECK(changed(given.model, given.tuned).size() == read_tensors(given.tuned + "/model.safetensors").size());
 }

@@ -120,8 +120,11 @@ void add_train_classify(CLI::App& train) {
   options->add_to(*command);
   command->add_option("--model", options->model, "directory of a pre-trained BERT; without it all is learnt anew");
   command->add_option("--test_data", options->test_data, "file of the test samples; without it a part of --data");
-  command->add_option("--test_fraction", options->test_fraction, "part of --data, where there is no --test_data")->capture_default_str()->check(CLI::Range(0.0, 1.0));
-  command->add_option("--train", options->trained, "all, or the head alone")
+  command
+      ->add_option("--test_fraction", options->test_fraction, "part of --data, where there is no --test_data")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1.0));
+  command->add_option("--train", options->trained, "all, or the head (pooler and classifier) alone")
       ->capture_default_str()
       ->check(CLI::IsMember({"all", "head"}));
   command->add_option("--size", options->size, "of a model without --model: tiny, mini, small, base, large")
