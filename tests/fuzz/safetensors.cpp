@@ -1,7 +1,8 @@
 // Fuzz target of the safetensors header: any bytes give either a header whose tensors tile the data, or a FileError.
-// with clang 16 or newer:
+// With clang 16 or newer:
 //   clang++-16 -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -Iinclude tests/fuzz/safetensors.cpp
-//     data/safetensors_header.cpp data/safetensors_layout.cpp core/error.cpp -o fuzz && ./fuzz -max_len=512
+//     data/safetensors_header.cpp data/safetensors_layout.cpp core/error.cpp -o fuzz
+//   ./fuzz -max_len=512      benchmarks/results/fuzz.md records a run
 #include <cstdlib>
 #include <cstring>
 

@@ -1,7 +1,8 @@
 // Fuzz target of the index of sharded safetensors: any bytes give either an index all of whose shards are plain names
 // of .safetensors files, or a FileError. With clang 16 or newer:
 //   clang++-16 -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -Iinclude tests/fuzz/safetensors_index.cpp
-//     data/safetensors_index.cpp data/safetensors_layout.cpp core/error.cpp -o fuzz && ./fuzz -max_len=512
+//     data/safetensors_index.cpp data/strict_json.cpp data/safetensors_layout.cpp core/error.cpp -o fuzz
+//   ./fuzz -max_len=512      benchmarks/results/fuzz.md records a run
 #include <cstdlib>
 
 #include "cinta/data/safetensors_index.h"
