@@ -109,7 +109,7 @@ LossScaler::Report LossScaler::report(Where where) {
   require(counts[kernels::scale_skipped_in_row] < options_.most_skips, "loss_scale", where, "the last ",
           counts[kernels::scale_skipped_in_row], " steps were all skipped, at a loss scale of ", out.scale,
           " now: gradients are not finite in ", out.skipped_in);
-  kernels::fill(found_.device(), found_, 0);
+  if (!out.skipped_in.empty()) kernels::fill(found_.device(), found_, 0);
   return out;
 }
 

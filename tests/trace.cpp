@@ -15,17 +15,14 @@
 #include "cinta/core/context.h"
 #include "cinta/ops/loss.h"
 #include "cinta/optim/adamw.h"
+#include "heap_requests.h"
 #include "scratch.h"
-
-namespace {
-thread_local int64_t heap_requests = 0;
-}
 
 // Those of the whole program: what this thread asks of the heap is counted. Inlined they would look to the compiler as
 // if memory of one kind were given back to another. A sanitizer has its own, and nothing is counted then.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 [[gnu::noinline]] void* operator new(size_t bytes) {
-  ++heap_requests;
+  ++cinta::testing::heap_requests;
   if (void* memory = std::malloc(bytes ? bytes : 1)) return memory;
   throw std::bad_alloc();
 }
