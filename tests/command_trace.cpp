@@ -1,6 +1,7 @@
 // `cinta trace`, and trainings that show themselves elsewhere: --trace, --report_to tensorboard, bad input of both.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -67,6 +68,46 @@ TEST_CASE("cinta trace shows a step of a model", "[command]") {
       CHECK(json::parse(run_cinta(arguments + Arguments{"--json", "--depth", "1"}).out).at("nodes").size() <
             tape.at("nodes").size());
     }
+}
+
+TEST_CASE("Graphviz draws the tape that cinta trace writes", "[command]") {
+  if (std::system("dot -V > /dev/null 2>&1") != 0) {
+    WARN("skipped: no dot; Debian has it in the package graphviz");
+    return;
+  }
+  const Scratch scratch;
+  const std::string dot = scratch / "tape.dot", svg = scratch / "tape.svg", said = scratch / "said";
+  const Arguments common{"trace", "--batch_size", "2", "--sequence_length", "8",   "--dot",
+                         dot,     "--threads",    "1", "--vocab_size",      "100", "--json"};
+  for (const Arguments& more :
+       {Arguments{"--model", "mlp"}, {"--model", "tiny"}, {"--model", "tiny", "--gradient_checkpointing", "every:1"}}) {
+    const Finished finished = run_cinta(common + more);
+    INFO(finished.error);
+    REQUIRE(finished.code == 0);
+    const int status = std::system(("dot -Tsvg " + dot + " -o " + svg + " 2> " + said).c_str());
+    INFO(read_bytes(said));
+    REQUIRE(status == 0);
+    const std::string drawn = read_bytes(svg);
+    std::vector<std::string> expected;
+    int64_t edges = 0;
+    const json tape = json::parse(finished.out);
+    for (const json& node : tape.at("nodes")) {
+      const std::string name = "n" + std::to_string(node.at("number").get<int>());
+      expected.push_back(name);
+      for (const json& input : node.at("inputs")) {
+        const int from = input.at("from");
+        if (from == 0) continue;
+        ++edges;
+        CHECK(count(drawn, "<title>n" + std::to_string(from) + "&#45;&gt;" + name + "</title>") >= 1);
+      }
+    }
+    for (const std::string& name : expected) CHECK(count(drawn, "<title>" + name + "</title>") == 1);
+    CHECK(count(drawn, "class=\"node\"") == static_cast<int64_t>(expected.size()));
+    CHECK(count(drawn, "class=\"edge\"") == edges);
+    CHECK((count(drawn, "class=\"cluster\"") > 0) == (more.size() > 2));
+    for (const char* text : {">tape</title>", " for backward", ">cross_entropy &#160;#"})
+      CHECK(drawn.find(text) != std::string::npos);
+  }
 }
 
 TEST_CASE("a training that is traced leaves what it leaves untraced, and a timeline of its steps", "[command]") {
