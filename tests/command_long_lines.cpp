@@ -35,14 +35,14 @@ double computed() {
 
 /// Runs `run`, which runs the program once, within bounds.
 template <class Run>
-void check_bounds(Run run) {
+void check_bounds(Run run, long most_kibibytes = 1'200'000) {
   [[maybe_unused]] const double before = computed();
   run();
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they take time and memory of their own
   CHECK(computed() - before < 15);
   rusage used{};
   ::getrusage(RUSAGE_CHILDREN, &used);  // of the largest child so far
-  CHECK(used.ru_maxrss < 1'200'000);
+  CHECK(used.ru_maxrss < most_kibibytes);
 #endif
 }
 
@@ -148,15 +148,17 @@ TEST_CASE("a corpus with a line of 100 MB, to train on or held out", "[command_l
   std::filesystem::create_directory(scratch / "text");
   write_bytes(scratch / "text/a", "int a; int b;\n");
   write_line(scratch / "text/b", "int ", hundred_megabytes);
-  for (const char* seed : {"0", "1"}) {  // of the choice of the file that is held out
+  for (const char* seed : {"0", "2"}) {  // of the choice of the file that is held out
     Finished trained;
-    check_bounds([&] {
-      trained =
-          run_cinta({"train", "bert", "--data", scratch / "text", "--vocab_size", "40", "--sequence_length", "64",
-                     "--max_steps", "2", "--threads", "1", "--output_dir", "", "--cache_dir", "none", "--seed", seed});
-    });
+    check_bounds(
+        [&] {
+          trained = run_cinta({"train", "bert", "--data", scratch / "text", "--vocab_size", "40", "--sequence_length",
+                               "64", "--max_steps", "2", "--threads", "1", "--output_dir", "", "--cache_dir", "none",
+                               "--seed", seed});
+        },
+        1'500'000);  // the text, its tokens and its sequences
     INFO(trained.error);
     CHECK(trained.code == 0);
-    CHECK((trained.error.find("the first 10000 held-out sequences") != std::string::npos) == (*seed == '1'));
+    CHECK((trained.error.find("the first 10000 held-out sequences") != std::string::npos) == (*seed == '2'));
   }
 }

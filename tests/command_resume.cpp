@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 
 #include "cinta/train/checkpoint_directory.h"
@@ -41,12 +42,11 @@ bool killed_after_thirteen(const Arguments& command, const std::string& director
 
 Json state_of(const std::string& checkpoint) { return Json::parse(read_bytes(checkpoint + "/trainer_state.json")); }
 
-/// What two runs of the same options leave alike: all but the pages and charts, which name their directory, and times.
+/// What two runs of the same options leave alike: all but what names their directory or the time.
 std::vector<std::pair<std::string, std::string>> comparable(const std::string& directory) {
   auto out = contents(directory);
-  std::erase_if(out, [](const auto& file) {
-    return file.first == "report.html" || file.first == "times.jsonl" || file.first == "loss.svg";
-  });
+  const std::set<std::string> own{"report.html", "times.jsonl", "loss.svg", "env.json"};
+  std::erase_if(out, [&](const auto& file) { return own.contains(file.first); });
   return out;
 }
 

@@ -188,8 +188,11 @@ void TrainOptions::add_callbacks(train::RunOptions& out) const {
   if (!out.output_dir.empty()) {
     out.callbacks.push_back(std::make_shared<train::BestCheckpoint>(
         train::BestCheckpoint::Options{metric, save_total_limit, load_best || save_strategy == "best", load_best}));
-    out.callbacks.push_back(std::make_shared<train::EnvironmentFile>(
-        train::MetricFields{{"cinta", std::string(version)}, {"command", command_line}}));
+    out.callbacks.push_back(
+        std::make_shared<train::EnvironmentFile>(train::MetricFields{{"cinta", std::string(version)},
+                                                                     {"command", command_line},
+                                                                     {"precision", precision},
+                                                                     {"loss_scale", loss_scale_text()}}));
   }
   if (!early_stopping.empty()) {
     train::EarlyStopping::Options stopping{.metric = metric};
@@ -256,9 +259,7 @@ train::MetricFields TrainOptions::header(const std::string& task, uint32_t data_
                           {"adam_epsilon", run.optimizer.eps},
                           {"max_grad_norm", run.max_grad_norm},
                           {"lr_scheduler_type", schedule},
-                          {"warmup_steps", warmup_steps},
-                          {"precision", precision},
-                          {"loss_scale", loss_scale_text()}};
+                          {"warmup_steps", warmup_steps}};
   if (padding_free) out.emplace_back("padding_free", true);
   out.insert(out.end(), more.begin(), more.end());
   return out;

@@ -8,8 +8,8 @@ namespace cinta::tools {
 
 /// The options of `cinta tune`.
 struct TuneOptions {
-  std::string space, directory = "runs/search", sampler = "tpe", pruner = "none", objective = "eval_loss",
-                             direction, storage, python = "python3";
+  std::string space, directory = "runs/search", sampler = "tpe", pruner = "none", objective = "eval_loss", direction,
+                     storage, python = "python3";
   int64_t trials = 0, grid_points = 4, pruner_warmup = 1;
   uint64_t seed = 0;
   bool as_json = false, quiet = false;

@@ -1,5 +1,5 @@
 // env.json: in what surroundings a run was made, for whoever wants to have it again. The header of metrics.jsonl holds
-// what decides the numbers, and must be the same when a run is resumed; this may change from machine to machine.
+// what decides the numbers, and must be the same when a run is resumed; this may change on the way.
 #pragma once
 #include "cinta/train/callback.h"
 

@@ -14,7 +14,7 @@ struct NamedNumber {
 
 struct RunState {
   int64_t step = 0;
-  int64_t batches = 0;  ///< micro-batches drawn from the source, or passed over
+  int64_t batches = 0;                   ///< micro-batches drawn from the source, or passed over
   double loss_sum = 0, correct_sum = 0;  ///< of the logging interval that was under way
   int64_t items = 0;
   int64_t evaluated_step = -1;       ///< whose evaluation is the last in metrics.jsonl
