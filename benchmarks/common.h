@@ -15,6 +15,7 @@
 
 #include "cinta/backends/threads.h"
 #include "cinta/core/context.h"
+#include "cinta/train/machine.h"
 #include "cinta/train/timing.h"
 
 namespace benchmark {
@@ -95,7 +96,7 @@ inline Json machine() {
           {"avx512_bf16", can("avx512_bf16")},
           {"forced_isa", isa ? isa : ""},
           {"memory_bytes", static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE)},
-          {"compiler", "GCC " __VERSION__}};
+          {"compiler", cinta::train::compiler_text()}};
 }
 
 /// Bytes of this rank's pool on the CPU, by category: "live" or "peak".

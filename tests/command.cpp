@@ -264,16 +264,15 @@ TEST_CASE("a directory without permission loses no earlier checkpoint", "[comman
   const std::string directory = scratch / "run";
   REQUIRE(run_cinta(mlp("generated", directory)).code == 0);
   const auto before = contents(directory);
-  const bool root = ::geteuid() == 0;
   fs::permissions(scratch.path(), fs::perms(0755));
   fs::permissions(directory, fs::perms(0555));
-  if (run_cinta({"--help"}, {.nobody = root}).code == Child::cannot_start) {
+  if (!can_be_nobody()) {
     WARN("skipped: without root's rights the program cannot be started here");
   } else {
     check_refused(mlp("generated", directory, "8") + Arguments{"--resume"}, {directory, "Permission denied"},
-                  {.nobody = root});
+                  {.nobody = root()});
     check_refused(mlp("generated", directory + "/below"), {directory + "/below", "Permission denied"},
-                  {.nobody = root});
+                  {.nobody = root()});
   }
   fs::permissions(directory, fs::perms(0755));
   for (const auto& [name, bytes] : before) {

@@ -44,11 +44,6 @@ const Models& models() {
   return all;
 }
 
-bool root() { return ::geteuid() == 0; }
-
-/// Whether the program can be started with fewer rights than the tests have.
-bool can_be_nobody() { return !root() || run_cinta({"--help"}, {.nobody = true}).code != Child::cannot_start; }
-
 /// The four ways in which a file cannot be used; `path` is empty for the last one, `empty` is what is said of it.
 void check_file(const std::string& path, const std::string& empty, const std::function<Arguments()>& command) {
   fs::remove_all(path);
@@ -278,17 +273,17 @@ TEST_CASE("labels and configurations of another model", "[command_bad_input]") {
 TEST_CASE("a second run in a directory is refused and the first one ends as if alone", "[command_bad_input]") {
   const Scratch scratch;
   const std::string directory = scratch / "run", alone = scratch / "alone";
-  const Arguments long_run = mlp("generated", directory, "6000");
+  const Arguments long_run = mlp("generated", directory, "2500");
   Child first(long_run);
   while (first.running() && !holds(directory + "/metrics.jsonl", "\"step\":5,"))
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  for (const Arguments& more : {Arguments{}, {"--overwrite"}, {"--resume"}}) {
-    if (!first.running()) break;
+  first.send(SIGSTOP);  // so that it has not ended before the others have begun
+  for (const Arguments& more : {Arguments{}, {"--overwrite"}, {"--resume"}})
     check_refused(long_run + more, {directory, "another"});
-  }
   CHECK(first.running());
+  first.send(SIGCONT);
   CHECK(first.wait().code == 0);
-  REQUIRE(run_cinta(mlp("generated", alone, "6000")).code == 0);
+  REQUIRE(run_cinta(mlp("generated", alone, "2500")).code == 0);
   for (const char* name : {"model.safetensors", "metrics.jsonl"})
     CHECK(read_bytes(directory + "/" + name) == read_bytes(alone + "/" + name));
 }

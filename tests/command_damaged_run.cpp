@@ -41,9 +41,6 @@ struct SmallRun {
   std::vector<std::pair<std::string, std::string>> before;
 };
 
-bool root() { return ::geteuid() == 0; }
-bool can_be_nobody() { return !root() || run_cinta({"--help"}, {.nobody = true}).code != Child::cannot_start; }
-
 }  // namespace
 
 TEST_CASE("a checkpoint with a file missing, empty, cut, closed, or a directory in its place",

@@ -93,6 +93,10 @@ class Child {
 
 inline Finished run_cinta(const Arguments& arguments, Limits limits = {}) { return Child(arguments, limits).wait(); }
 
+inline bool root() { return ::geteuid() == 0; }
+/// Whether the program can be started with fewer rights than the tests have.
+inline bool can_be_nobody() { return !root() || run_cinta({"--help"}, {.nobody = true}).code != Child::cannot_start; }
+
 using Parts = std::vector<std::string>;
 
 /// Exit code 2 and one line that holds all of `parts`.

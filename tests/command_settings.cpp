@@ -116,6 +116,16 @@ TEST_CASE("what users of the HF Trainer write means here what it means there", "
                  "True", "--greater_is_better", "False"})
             .series("eval_loss")
             .steps == Steps{4, 8, 9});
+  metrics({"--max_steps", "40", "--eval_steps", "10", "--early_stopping", "patience=1,min_delta=1000"});
+  CHECK(std::filesystem::read_symlink(scratch / "run/best").string().starts_with("checkpoint-"));
+  write_bytes(scratch / "run/env.json", "damaged");
+  CHECK(run_cinta({"train", "mlp", "--data", "generated", "--hidden", "4", "--threads", "1", "--resume", "--output_dir",
+                   scratch / "run", "--max_steps", "50"})
+            .error.find("; begun anew") != std::string::npos);
+  CHECK(read_bytes(scratch / "run/env.json").starts_with("["));
+  check_refused(
+      {"train", "mlp", "--data", "generated", "--fast_dev_run", "--metric_for_best_model", "speed", "--quiet"},
+      {"no 'eval_speed' to watch"});
   const Finished tried = run_cinta({"train", "mlp", "--data", "generated", "--fast_dev_run", "--json", "--quiet",
                                     "--output_dir", scratch / "none", "--threads", "1"});
   CHECK(tried.out.find("\"steps\":1,") != std::string::npos);
@@ -136,7 +146,10 @@ TEST_CASE("every command reads a file of settings, and every option says what it
         Arguments{"tokenize"}, Arguments{"inspect"}, Arguments{"convert"}, Arguments{"trace"}, Arguments{"plan"},
         Arguments{"bench", "step"}, Arguments{"bench", "rows"}, Arguments{"bench", "precision"}, Arguments{"config"},
         Arguments{"formats"}, Arguments{"completion"}}) {
-    std::istringstream help(run_cinta(command + Arguments{"--help"}).out);
+    const std::string text = run_cinta(command + Arguments{"--help"}).out;
+    INFO(text);
+    CHECK((text.find("--config ") != text.npos || command.front() == "config"));
+    std::istringstream help(text);
     std::vector<std::string> lines;
     for (std::string line; std::getline(help, line);) lines.push_back(line);
     const std::string indent(30, ' ');  // of what is said

@@ -106,22 +106,32 @@ TEST_CASE("what a callback asks for is done", "[train_callbacks]") {
 
 TEST_CASE("the rest of an epoch is passed over, also by a run that is resumed", "[train_callbacks]") {
   struct Impatient : train::TrainerCallback {
-    void on_step_end(const Moment& now) override { now.control.stop_epoch = now.state.step % 2 == 0; }
+    explicit Impatient(bool at_evaluation) : at_evaluation(at_evaluation) {}
+    void on_step_end(const Moment& now) override { now.control.stop_epoch = !at_evaluation && now.state.step % 2 == 0; }
+    void on_evaluate(const Moment& now, const train::MetricFields&) override {
+      now.control.stop_epoch = at_evaluation && now.state.step % 2 == 0;
+    }
+    bool at_evaluation;
   };
+  const bool at_evaluation = GENERATE(false, true);
   const Scratch scratch;
   auto inner = small_classifier();  // ten batches an epoch
   Scripted task(inner, {1});
   RunOptions options = short_run(scratch / "whole", 6);
-  options.eval_steps = 0;
+  options.eval_steps = at_evaluation ? 2 : 0;
+  options.save_steps = 2;
   const auto witness = std::make_shared<Witness>();
-  options.callbacks = {std::make_shared<Impatient>(), witness};
+  options.callbacks = {std::make_shared<Impatient>(at_evaluation), witness};
   train::run(task, options, header);
   CHECK(task.steps == std::vector<int64_t>{0, 1, 10, 11, 20, 21});
-  CHECK(witness->seen == "begin ( 0:bps 1:bps ) ( 2:bps 3:bps ) ( 4:bps 5:bps ) log eval checkpoint-6 end");
+  CHECK(witness->seen == (at_evaluation ? "begin ( 0:bps 1:bps eval ) checkpoint-2 ( 2:bps 3:bps eval ) checkpoint-4 ( "
+                                          "4:bps 5:bps log eval checkpoint-6 end"
+                                        : "begin ( 0:bps 1:bps ) checkpoint-2 ( 2:bps 3:bps ) checkpoint-4 ( "
+                                          "4:bps 5:bps log ) eval checkpoint-6 end"));
 
   options.output_dir = scratch / "parts";
   options.callbacks.pop_back();
-  for (const int64_t forwards : {3, 100}) {  // stopped in the second epoch, then not
+  for (const int64_t forwards : {2, 3, 100}) {  // stopped where the first epoch is cut, in the second, then not
     auto part = small_classifier();
     StoppingTask stopping(part, forwards);
     Scripted scripted(stopping, {1});

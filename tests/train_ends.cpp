@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "cinta/backends/kernels/elementwise.h"
+#include "cinta/train/callbacks.h"
 #include "cinta/train/checkpoint_directory.h"
 #include "cinta/train/loop.h"
 #include "data_helpers.h"
@@ -32,13 +33,23 @@ struct InterruptedEvaluation : ForwardingTask {
 
 }  // namespace
 
+// The step of the evaluation is one that is saved, and the run that makes up for it is broken off as well.
 TEST_CASE("a signal breaks an evaluation off, which the resumed run makes up for", "[train]") {
+  struct Failing : train::TrainerCallback {
+    void on_evaluate(const train::Moment&, const train::MetricFields&) override { throw ValueError("as if killed"); }
+  };
   const Scratch scratch;
+  auto options_for = [&](const std::string& name) {
+    RunOptions out = small_run(scratch / name);
+    out.save_steps = 6;
+    out.callbacks = {std::make_shared<train::BestCheckpoint>(train::BestCheckpoint::Options{.save_best = false})};
+    return out;
+  };
   auto whole = small_masked();
-  train::run(whole, small_run(scratch / "whole"), header);
+  train::run(whole, options_for("whole"), header);
   for (const auto& [evaluation, steps] : {std::pair{2, 12}, std::pair{5, 30}}) {  // on the way, and the last
     INFO("evaluation " << evaluation);
-    RunOptions options = small_run(scratch / std::to_string(steps));
+    RunOptions options = options_for(std::to_string(steps));
     auto inner = small_masked();
     InterruptedEvaluation part(inner, evaluation);
     options.stop = &part.stop;
@@ -50,9 +61,15 @@ TEST_CASE("a signal breaks an evaluation off, which the resumed run makes up for
     CHECK(std::filesystem::exists(result.checkpoint));
     options.stop = {};
     options.resume = true;
+    options.callbacks.push_back(std::make_shared<Failing>());
+    auto failing = small_masked();
+    CHECK_THROWS_AS(train::run(failing, options, header), ValueError);
+    options.callbacks.pop_back();
     auto rest = small_masked();
     CHECK(!train::run(rest, options, header).evaluation.empty());
     CHECK(differing(left_behind(scratch / "whole"), left_behind(options.output_dir)) == Names{});
+    CHECK(std::filesystem::read_symlink(options.output_dir + "/best") ==
+          std::filesystem::read_symlink(scratch / "whole/best"));
   }
 }
 

@@ -38,14 +38,15 @@ void ReportOptions::add_to(CLI::App& command) {
   command.add_option("--trace_steps", trace_steps, "the first and the last step of --trace")->capture_default_str();
 }
 
-void ReportOptions::add_callbacks(train::RunOptions& run) const {
+void ReportOptions::add_callbacks(train::RunOptions& run, bool may_write) const {
   for (const std::string& name : CLI::detail::split(report_to, ',')) {
     require(name == "jsonl" || name == "tensorboard", "train", Where(),
             "--report_to takes jsonl and tensorboard, joined by a comma, given '", report_to, "'");
     if (name == "tensorboard") run.callbacks.push_back(std::make_shared<train::TensorBoardReport>());
   }
   const auto [first, last] = parse_steps(trace_steps);
-  if (!trace.empty()) run.callbacks.push_back(std::make_shared<train::TraceReport>(trace, first, last, Where()));
+  if (!trace.empty() && may_write)
+    run.callbacks.push_back(std::make_shared<train::TraceReport>(trace, first, last, Where()));
   if (exponents) run.callbacks.push_back(std::make_shared<train::ExponentReport>());
   if (report == "html")  // after what traces
     run.callbacks.push_back(std::make_shared<train::ReportPage>(train::ReportPage::Options{.command = command_line}));

@@ -12,8 +12,8 @@ struct ReportOptions {
   bool exponents = false;
 
   void add_to(CLI::App& command);
-  /// Adds what was asked for to `run`. Throws ValueError.
-  void add_callbacks(train::RunOptions& run) const;
+  /// Adds what was asked for to `run`, --trace only where it `may_write`. Throws ValueError.
+  void add_callbacks(train::RunOptions& run, bool may_write) const;
 };
 
 }  // namespace cinta::tools

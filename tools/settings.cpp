@@ -89,11 +89,11 @@ void check_variables(const CLI::App& app) {
     const std::string name(*at, std::strcspn(*at, "="));
     if (!name.starts_with(variable_prefix) || known.contains(name)) continue;
     std::string nearest;
-    size_t least = name.size();
+    size_t least = name.size() / 2 + 1;
     for (const std::string& one : known)
       if (const size_t distance = edits(name, one); distance < least) least = distance, nearest = one;
-    throw ValueError(join("[config] the variable ", name,
-                          " of the environment is no option of any command; the nearest is ", nearest));
+    throw ValueError(join("[config] the variable ", name, " of the environment is no option of any command",
+                          nearest.empty() ? "" : "; the nearest is ", nearest));
   }
 }
 
@@ -118,9 +118,19 @@ std::vector<std::string> items_of(const CLI::Option& option, const nlohmann::jso
   return items;
 }
 
+/// Whether a word without a name in front may be meant for the command.
+bool takes_words(const CLI::App& command) {
+  return !command.get_options([](const CLI::Option* option) { return option->get_positional(); }).empty();
+}
+
 /// What users of the HF Trainer write behind a flag.
 bool is_truth(const std::string& word) {
   return word == "True" || word == "true" || word == "False" || word == "false";
+}
+
+/// Whether the command trains: what CINTA_CONFIG says is about that.
+bool is_training(const CLI::App& command) {
+  return command.get_name() == "tune" || (command.get_parent() && command.get_parent()->get_name() == "train");
 }
 
 /// Collects values for one command; what is set first stays.
@@ -144,7 +154,8 @@ class Layers {
     if (!option || option->get_type_name() != settings_file) return;
     auto path = given_value(given_, *option);
     std::string ignored;
-    if (const char* value = variable(name, ignored); !path && value) path = std::make_unique<std::string>(value);
+    if (const char* value = variable(name, ignored); !path && value && is_training(command_))
+      path = std::make_unique<std::string>(value);
     if (!path) return;
     const auto json = data::parse_json(data::read_file(*path), "config", *path);
     require<FileError>(json.is_object(), "config", Where(), *path, ": is not a JSON object of option names");
@@ -225,11 +236,11 @@ void take_settings_file(CLI::App& app) {
 }
 
 Settings settle(CLI::App& app, const Arguments& all) {
-  check_variables(app);
   const auto end = std::ranges::find(all, "--");  // what stands behind it is another command's
   const Arguments given(all.begin(), end);
   CLI::App* command = nullptr;
   const auto depth = static_cast<std::ptrdiff_t>(depth_of(app, given, command));
+  if (depth > 0 && !gives(given, "help")) check_variables(app);
   Layers layers(*command, given);
   layers.add_file("params");
   layers.add_environment();
@@ -239,9 +250,9 @@ Settings settle(CLI::App& app, const Arguments& all) {
   for (auto word = given.begin() + depth; word != given.end(); ++word) {
     const CLI::Option* option = word->starts_with("--") ? find_option(*command, word->substr(2)) : nullptr;
     const std::string next = word + 1 != given.end() ? *(word + 1) : "--";
-    if (word->starts_with("--") && word->ends_with("=")) {
+    if (word->starts_with("--") && word->find('=') + 1 == word->size()) {
       append(out.arguments, word->substr(0, word->size() - 1), "");
-    } else if (option && option->get_items_expected_max() == 0 && is_truth(next)) {
+    } else if (option && option->get_items_expected_max() == 0 && is_truth(next) && !takes_words(*command)) {
       append(out.arguments, *word, next);
       ++word;
     } else if (option && option->get_items_expected_min() == 0 && option->get_items_expected_max() == 1 &&

@@ -80,4 +80,11 @@ Distance distance_of(TensorNumbers& one, TensorNumbers& other) {
   return out;
 }
 
+bool same_bytes(const data::StoredTensor& one, const data::StoredTensor& other) {
+  std::vector<std::byte> a(one.entry->size_bytes()), b(other.entry->size_bytes());
+  one.read(a.data(), Where());
+  other.read(b.data(), Where());
+  return a == b;
+}
+
 }  // namespace cinta::tools

@@ -42,4 +42,8 @@ struct Distance {
 /// Both have the same count.
 Distance distance_of(TensorNumbers& one, TensorNumbers& other);
 
+/// Whether two tensors of one type and shape are the same bytes: f64, in which numbers are compared, rounds whole ones
+/// beyond 2^53.
+bool same_bytes(const data::StoredTensor& one, const data::StoredTensor& other);
+
 }  // namespace cinta::tools

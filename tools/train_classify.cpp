@@ -101,7 +101,10 @@ void train_classify(const ClassifyOptions& options) {
   const train::RunResult result =
       train::run(task, run, options.header("classify", crc32, {{"dropout", options.dropout}}));
   const models::BertConfig& classes = task.model().config();
-  if (!options.publish(result, run.output_dir, {}, confusion_json(task.confusion(), classes))) return;
+  const bool judged = !result.evaluation.empty();
+  if (!options.publish(result, run.output_dir, {},
+                       judged ? confusion_json(task.confusion(), classes) : nlohmann::ordered_json::object()))
+    return;
   print_confusion(task.confusion(), classes);
   std::printf("test: loss %.4f, accuracy %.2f %%, macro F1 %.4f after %lld steps in %.1f s\n",
               train::number(result.evaluation, "eval_loss"), 100 * train::number(result.evaluation, "eval_accuracy"),

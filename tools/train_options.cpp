@@ -99,8 +99,9 @@ void TrainOptions::add_to(CLI::App& command) {
       ->capture_default_str();
   warmup_steps = static_cast<double>(run.schedule.warmup);
   warmup = command
-               .add_option("--warmup_steps", warmup_steps,
-                           "steps of linear warm-up, or a part of all steps, below 1; a short run has fewer")
+               .add_option(
+                   "--warmup_steps", warmup_steps,
+                   "steps of linear warm-up, or a part of all steps, below 1; unless given, a tenth of the run at most")
                ->capture_default_str()
                ->check(at_least(0))
                ->check(whole_or_part());
@@ -185,15 +186,6 @@ void TrainOptions::add_callbacks(train::RunOptions& out) const {
   train::WatchedMetric metric{best_metric, greater_is_better};
   if (!metric.name.starts_with("eval_")) metric.name = "eval_" + metric.name;
   if (greater->count() == 0) metric.greater_is_better = !metric.name.ends_with("loss");
-  if (!out.output_dir.empty()) {
-    out.callbacks.push_back(std::make_shared<train::BestCheckpoint>(
-        train::BestCheckpoint::Options{metric, save_total_limit, load_best || save_strategy == "best", load_best}));
-    out.callbacks.push_back(
-        std::make_shared<train::EnvironmentFile>(train::MetricFields{{"cinta", std::string(version)},
-                                                                     {"command", command_line},
-                                                                     {"precision", precision},
-                                                                     {"loss_scale", loss_scale_text()}}));
-  }
   if (!early_stopping.empty()) {
     train::EarlyStopping::Options stopping{.metric = metric};
     for (const std::string& part : CLI::detail::split(early_stopping, ',')) {
@@ -204,6 +196,13 @@ void TrainOptions::add_callbacks(train::RunOptions& out) const {
     }
     out.callbacks.push_back(std::make_shared<train::EarlyStopping>(stopping, Where()));
   }
+  out.callbacks.push_back(std::make_shared<train::BestCheckpoint>(
+      train::BestCheckpoint::Options{metric, save_total_limit, load_best || save_strategy == "best", load_best}));
+  out.callbacks.push_back(
+      std::make_shared<train::EnvironmentFile>(train::MetricFields{{"cinta", std::string(version)},
+                                                                   {"command", command_line},
+                                                                   {"precision", precision},
+                                                                   {"loss_scale", loss_scale_text()}}));
   if (!trial_result.empty())
     out.callbacks.push_back(
         std::make_shared<train::TrialReport>(train::TrialReport::Options{trial_result, metric, await_verdict}));
@@ -237,7 +236,7 @@ train::RunOptions TrainOptions::resolve(int64_t samples) const {
   require(early_stopping.empty() || out.eval_steps > 0 || out.eval_each_epoch, "train", Where(),
           "--early_stopping needs evaluations on the way: --eval_steps or --eval_strategy epoch");
   add_callbacks(out);
-  reports.add_callbacks(out);
+  reports.add_callbacks(out, fast_dev_run == 0);
   out.stop = &train::stop_signal();
   train::stop_on_signals();
   return out;
@@ -259,7 +258,8 @@ train::MetricFields TrainOptions::header(const std::string& task, uint32_t data_
                           {"adam_epsilon", run.optimizer.eps},
                           {"max_grad_norm", run.max_grad_norm},
                           {"lr_scheduler_type", schedule},
-                          {"warmup_steps", warmup_steps}};
+                          {"warmup_steps", warmup_steps},
+                          {"warmup_capped", warmup->count() == 0}};
   if (padding_free) out.emplace_back("padding_free", true);
   out.insert(out.end(), more.begin(), more.end());
   return out;

@@ -9,9 +9,9 @@ namespace cinta::train {
 struct RunOptions;
 struct RunResult;
 
-/// What a callback asks of the loop. The end of an epoch passes over the batches that are left of it. Log, evaluate and
-/// save are done after the event, in this order. All these are cleared then; stop ends the run, which evaluates and
-/// saves a last time.
+/// What a callback asks of the loop. Log, evaluate, the end of an epoch, which passes over the batches that are left of
+/// it, and save are done after the step's events, in this order, and are cleared then; stop ends the run, which
+/// evaluates and saves a last time.
 struct Control {
   bool stop_epoch = false, log = false, evaluate = false, save = false, stop = false;
 };

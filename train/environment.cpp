@@ -1,6 +1,7 @@
 // The list grows by one object with each resumption.
 #include "cinta/train/environment.h"
 
+#include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
@@ -28,13 +29,17 @@ void EnvironmentFile::on_train_begin(const Moment& now) {
   const std::string path = now.options.output_dir + "/env.json";
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   if (now.state.step > 0 && std::filesystem::exists(path)) {
-    all = data::parse_json(data::read_file(path), "resume", path);
-    require<FileError>(all.is_array(), "resume", Where(), path, ": is no list of the processes of a run");
+    try {
+      const nlohmann::ordered_json known = data::parse_json(data::read_file(path), "resume", path);
+      if (known.is_array()) all = known;
+    } catch (const FileError& damage) {  // it only tells: the run goes on
+      if (!now.options.quiet) std::fprintf(stderr, "%s; begun anew\n", damage.what());
+    }
   }
   MetricFields fields{{"begun", now_in_words()},
                       {"after_step", now.state.step},
                       {"machine", machine_text()},
-                      {"compiler", std::string("GCC " __VERSION__)}};
+                      {"compiler", compiler_text()}};
   if (const char* isa = std::getenv("CINTA_ISA")) fields.emplace_back("CINTA_ISA", std::string(isa));
   fields.insert(fields.end(), known_.begin(), known_.end());
   all.push_back(nlohmann::ordered_json::parse(json_of(fields)));

@@ -64,6 +64,7 @@ class Run {
     const double start = seconds();
     call([](TrainerCallback& one, const Moment& now) { one.on_train_begin(now); });
     control_.evaluate |= state_.evaluation_due;
+    control_.save |= state_.save_due;
     act();
     while (state_.step < options_.max_steps && !control_.stop && !stopped()) {
       if (begins_epoch()) call([](auto& one, const Moment& now) { one.on_epoch_begin(now); });
@@ -71,7 +72,6 @@ class Run {
       norm_ = step();
       ++state_.step;
       call([](auto& one, const Moment& now) { one.on_step_end(now); });
-      if (std::exchange(control_.stop_epoch, false)) pass_over_epoch();
       if (begins_epoch()) call([](auto& one, const Moment& now) { one.on_epoch_end(now); });
       act();
     }
@@ -99,12 +99,14 @@ class Run {
     const int64_t before = state_.batches - options_.accumulation_steps;
     return before < 0 || std::floor(epoch()) > std::floor(source_->epoch(before));
   }
-  /// Goes on with the first batch of the next epoch.
-  void pass_over_epoch() {
-    if (begins_epoch()) return;
+  /// Goes on with the first batch of the next epoch; false where this one has ended by itself.
+  bool pass_over_epoch() {
+    if (begins_epoch()) return false;
     const double last = std::floor(epoch());
     while (std::floor(epoch()) == last) ++state_.batches;
     loader_.emplace(*source_, state_.batches);
+    call([](auto& one, const Moment& now) { one.on_epoch_end(now); });
+    return true;
   }
 
   template <class Event>
@@ -115,8 +117,10 @@ class Run {
 
   /// Does what the callbacks asked for.
   void act() {
-    if (std::exchange(control_.log, false)) log();
-    if (std::exchange(control_.evaluate, false)) evaluate();
+    do {
+      if (norm_ && std::exchange(control_.log, false)) log();
+      if (std::exchange(control_.evaluate, false)) evaluate();
+    } while (std::exchange(control_.stop_epoch, false) && pass_over_epoch());
     if (std::exchange(control_.save, false) && !stopped()) save();
   }
 
@@ -205,6 +209,7 @@ class Run {
       return task_.evaluate_until(options_.stop);
     }();
     state_.evaluation_due = fields.empty();
+    state_.save_due = fields.empty() && control_.save;
     if (fields.empty() || state_.evaluated_step == state_.step) return fields;
     MetricFields line = fields;
     line.emplace_back("epoch", epoch());
@@ -249,7 +254,7 @@ class Run {
       state_ = read_run_state(search.newest->path, optimizer_, scaler_, products_.get(), where_);
       require(options_.max_steps >= state_.step, "resume", where_, "the run has done ", state_.step,
               " steps already, max_steps is ", options_.max_steps);
-      metrics_ = MetricsLog::resume(metrics, header, state_.step, where_);
+      metrics_ = MetricsLog::resume(metrics, header, state_.step, state_.evaluation_due, where_);
       return;
     }
     const bool begun = has_steps(metrics, where_);

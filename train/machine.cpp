@@ -37,4 +37,6 @@ std::string machine_text() {
   return out;
 }
 
+std::string compiler_text() { return "GCC " __VERSION__; }
+
 }  // namespace cinta::train

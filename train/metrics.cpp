@@ -80,6 +80,9 @@ void for_each_line(const std::string& path, const std::string& text, Where where
 
 int64_t step_of(const MetricFields& fields) { return std::get<int64_t>(fields[0].second); }
 
+/// The line begins with a number of an evaluation, behind its step.
+bool is_evaluation(const MetricFields& fields) { return fields.size() > 1 && fields[1].first.starts_with("eval_"); }
+
 std::optional<double> number_in(const MetricValue& value) {
   if (const auto* text = std::get_if<std::string>(&value)) {
     if (*text == "NaN") return std::numeric_limits<double>::quiet_NaN();
@@ -119,7 +122,8 @@ MetricsLog MetricsLog::create(const std::string& path, const MetricFields& heade
   return {std::move(file), 0};
 }
 
-MetricsLog MetricsLog::resume(const std::string& path, const MetricFields& header, int64_t step, Where where) {
+MetricsLog MetricsLog::resume(const std::string& path, const MetricFields& header, int64_t step, bool evaluation_due,
+                              Where where) {
   const std::string text = data::read_file(path, data::maximum_file_bytes, where);
   size_t keep = text.rfind('\n') + 1;  // a line that was not written to its end goes
   bool in_header = true;
@@ -127,7 +131,7 @@ MetricsLog MetricsLog::resume(const std::string& path, const MetricFields& heade
     if (std::exchange(in_header, false)) {
       const std::string changed = differences(header, fields);
       require(changed.empty(), "resume", where, path, " is of a run with other options: ", changed);
-    } else if (step_of(fields) > step) {
+    } else if (step_of(fields) > step || (evaluation_due && step_of(fields) == step && is_evaluation(fields))) {
       keep = begin;
       return false;
     }

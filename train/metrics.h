@@ -35,8 +35,9 @@ class MetricsLog {
   /// Goes on with the file of a run resumed after `step`: lines of later steps, and a last line that was not written
   /// to its end, are cut off, so that the file becomes that of a run never interrupted. Throws FileError where a line
   /// before that is damaged, ValueError naming each difference where the file's header is not `header`: another run.
+  /// With `evaluation_due` so is what an evaluation of that very step wrote.
   static MetricsLog resume(const std::string& path, const MetricFields& header, int64_t step,
-                           Where where = Where::current());
+                           bool evaluation_due = false, Where where = Where::current());
 
   /// One line. Steps never fall. Throws FileError (disk full), ValueError (a field named twice, or named step).
   void append(int64_t step, const MetricFields& fields, Where where = Where::current());

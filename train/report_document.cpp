@@ -66,7 +66,7 @@ std::string tiles(const ReportRun& run) {
     if (name != "learning_rate" && name != "grad_norm") out += metric_tile(run.metrics, name);
   if (std::isfinite(speed))
     out += tile("speed", short_count(speed) + "<small> " + escaped(run.unit) + "/s</small>",
-                formatted("%.3g", step_ms) + " ms a step");
+                formatted(step_ms < 1000 ? "%.3g" : "%.0f", step_ms) + " ms a step");
   if (std::isfinite(peak))
     out += tile("memory", bytes_text(static_cast<int64_t>(peak)), "the most that tensors needed so far");
   return element("div", "class=\"tiles\"", out);

@@ -42,6 +42,7 @@ void write_run_state(CheckpointWriter& writer, const RunState& state, const opti
                                        {"interval_items", state.items},
                                        {"evaluated_step", state.evaluated_step},
                                        {"evaluation_due", state.evaluation_due},
+                                       {"save_due", state.save_due},
                                        {"callbacks", spelled(state.numbers)}};
   writer.add(state_file).write_text(json.dump(2) + "\n");
 }
@@ -71,6 +72,7 @@ RunState read_run_state(const std::string& directory, optim::Optimizer& optimize
                  .correct_sum = number("interval_correct").get<double>(),
                  .items = number("interval_items").get<int64_t>(),
                  .evaluated_step = number("evaluated_step").get<int64_t>(),
+                 .save_due = json.value("save_due", nlohmann::json()) == true,
                  .evaluation_due = json.value("evaluation_due", nlohmann::json()) == true,
                  .numbers = {}};
   const nlohmann::json callbacks = json.value("callbacks", nlohmann::json::object());

@@ -18,6 +18,7 @@ struct RunState {
   double loss_sum = 0, correct_sum = 0;  ///< of the logging interval that was under way
   int64_t items = 0;
   int64_t evaluated_step = -1;       ///< whose evaluation is the last in metrics.jsonl
+  bool save_due = false;             ///< after that evaluation
   bool evaluation_due = false;       ///< a signal came into the evaluation after this step
   std::vector<NamedNumber> numbers;  ///< what callbacks keep, under names that begin with their own; sorted by name
 

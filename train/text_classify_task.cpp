@@ -64,8 +64,8 @@ MetricFields TextClassifyTask::evaluate_until(StopFlag stop) {
   autograd::NoGrad off;
   const data::ClassifiedBatches samples(data_.test, batch_size_, 0);
   const int64_t count = data_.test.sequences.count;
-  confusion_ = {bert_->config().num_labels, {}};
-  confusion_.counts.resize(static_cast<size_t>(confusion_.classes * confusion_.classes));
+  Confusion found{bert_->config().num_labels, {}};
+  found.counts.resize(static_cast<size_t>(found.classes * found.classes));
   bert_->train(false);
   double loss = 0;
   for (int64_t begin = 0; begin < count && !stop.number(); begin += batch_size_) {
@@ -74,10 +74,11 @@ MetricFields TextClassifyTask::evaluate_until(StopFlag stop) {
     loss += item(cross_entropy(logits, labels, {.reduction = Reduction::sum}));
     const std::vector<int64_t> guesses = to_vector<int64_t>(argmax(logits, -1));
     for (size_t i = 0; i < guesses.size(); ++i)
-      ++confusion_.counts[static_cast<size_t>(batch.labels[i] * confusion_.classes + guesses[i])];
+      ++found.counts[static_cast<size_t>(batch.labels[i] * found.classes + guesses[i])];
   }
   bert_->train(true);
   if (stop.number()) return {};
+  confusion_ = std::move(found);
   return {{"eval_loss", loss / static_cast<double>(count)},
           {"eval_accuracy", confusion_.accuracy()},
           {"eval_macro_f1", confusion_.macro_f1()}};
