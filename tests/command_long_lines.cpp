@@ -8,7 +8,12 @@ using namespace cinta::testing;
 
 namespace {
 
-constexpr size_t hundred_megabytes = 100'000'000, some = 8'000'000;
+constexpr size_t some = 8'000'000;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)  // to be done in minutes
+constexpr size_t hundred_megabytes = some;
+#else
+constexpr size_t hundred_megabytes = 100'000'000;
+#endif
 
 /// `before`, `unit` again and again until the line has `bytes`, `after`.
 std::string write_line(const std::string& path, const std::string& unit, size_t bytes, const std::string& before = "",
@@ -159,6 +164,7 @@ TEST_CASE("a corpus with a line of 100 MB, to train on or held out", "[command_l
         1'500'000);  // the text, its tokens and its sequences
     INFO(trained.error);
     CHECK(trained.code == 0);
-    CHECK((trained.error.find("the first 10000 held-out sequences") != std::string::npos) == (*seed == '2'));
+    if (hundred_megabytes > some)
+      CHECK((trained.error.find("the first 10000 held-out sequences") != std::string::npos) == (*seed == '2'));
   }
 }

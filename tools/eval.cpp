@@ -23,9 +23,9 @@ namespace cinta::tools {
 
 data::Examples read_examples(const std::string& data, const std::string& labels) {
   constexpr int64_t generated_count = 1797;  // as many as the UCI set's test part
-  if (!labels.empty()) return data::read_idx_examples(data, labels);
+  if (!labels.empty()) return data::read_idx_examples(data, labels, 0, Where());
   if (data == "generated") return data::generate_digits(generated_count, 0);
-  return data::examples_from_table(data::read_csv(data), data);
+  return data::examples_from_table(data::read_csv(data, {}, Where()), data, 0, Where());
 }
 
 namespace {
@@ -101,7 +101,7 @@ train::MetricFields evaluate_characters(const Options& options) {
 }
 
 Evaluation evaluate(const Options& options) {
-  const std::string name = models::model_name(options.model);
+  const std::string name = models::model_name(options.model, Where());
   if (name == "mlp") return {evaluate_mlp(options)};
   if (name == "BertForSequenceClassification") return evaluate_classifier(options);
   if (name == "CharacterTransformer") return {evaluate_characters(options)};

@@ -28,15 +28,15 @@ data::BadUtf8 TextOptions::bad_utf8() const {
   return on_bad_utf8 == "replace" ? data::BadUtf8::replace : data::BadUtf8::error;
 }
 
-std::string TextOptions::utf8(std::string text, Where where) const {
-  return data::utf8_text(std::move(text), bad_utf8(), "text", where);
+std::string TextOptions::utf8(std::string text) const {
+  return data::utf8_text(std::move(text), bad_utf8(), "text", Where());
 }
 
-data::WordPiece TextOptions::load_tokenizer(const std::string& directory, Where where) const {
-  data::WordPiece tokenizer = data::load_wordpiece(directory, where);
+data::WordPiece TextOptions::load_tokenizer(const std::string& directory) const {
+  data::WordPiece tokenizer = data::load_wordpiece(directory, Where());
   if (!final_sigma) return tokenizer;
   data::TokenizerOptions options = tokenizer.options();
-  require(options.lower_case, "tokenizer", where, "--final_sigma is for a tokenizer that lower-cases; that of ",
+  require(options.lower_case, "tokenizer", Where(), "--final_sigma is for a tokenizer that lower-cases; that of ",
           directory, " keeps capitals");
   options.final_sigma = true;
   return data::WordPiece(tokenizer.vocabulary(), options);

@@ -20,9 +20,9 @@ struct TextOptions {
   void add_final_sigma(CLI::App& command);
   data::BadUtf8 bad_utf8() const;
   /// A text of the command line or of a line, with what is no UTF-8 in it refused or replaced.
-  std::string utf8(std::string text, Where where = Where::current()) const;
+  std::string utf8(std::string text) const;
   /// The tokenizer in a directory, and with --final_sigma as if its files asked for that.
-  data::WordPiece load_tokenizer(const std::string& directory, Where where = Where::current()) const;
+  data::WordPiece load_tokenizer(const std::string& directory) const;
 };
 
 }  // namespace cinta::tools
