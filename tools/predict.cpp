@@ -127,7 +127,8 @@ void add_predict(CLI::App& app) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("predict", "what a trained model computes: classes, or logits as a file");
   command->add_option("--model", options->model, "directory with model.safetensors and config.json")->required();
-  command->add_option("--text", options->texts, "texts, for a BERT");
+  command->add_option("--text", options->texts, "a text, for a BERT; again for each further one")
+      ->allow_extra_args(false);  // the parser would take [a, b] apart
   command->add_option("--data", options->data,
                       "a file of texts, one a line; for an MLP a CSV of its features, or an IDX file of images");
   command->add_option("--input_ids", options->input_ids,

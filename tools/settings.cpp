@@ -123,6 +123,15 @@ bool takes_words(const CLI::App& command) {
   return !command.get_options([](const CLI::Option* option) { return option->get_positional(); }).empty();
 }
 
+/// Whether such words are texts, any number of them.
+bool takes_texts(const CLI::App& command) {
+  return !command
+              .get_options([](const CLI::Option* option) {
+                return option->get_positional() && option->get_items_expected_max() > 1;
+              })
+              .empty();
+}
+
 /// What users of the HF Trainer write behind a flag.
 bool is_truth(const std::string& word) {
   return word == "True" || word == "true" || word == "False" || word == "false";
@@ -247,6 +256,7 @@ Settings settle(CLI::App& app, const Arguments& all) {
   layers.add_file("config");
   Settings out{{given.begin(), given.begin() + depth}, std::move(layers.origins)};
   out.arguments.insert(out.arguments.end(), layers.arguments.begin(), layers.arguments.end());
+  const CLI::Option* option_before = nullptr;
   for (auto word = given.begin() + depth; word != given.end(); ++word) {
     const CLI::Option* option = word->starts_with("--") ? find_option(*command, word->substr(2)) : nullptr;
     const std::string next = word + 1 != given.end() ? *(word + 1) : "--";
@@ -259,8 +269,12 @@ Settings settle(CLI::App& app, const Arguments& all) {
                next.starts_with("--")) {
       append(out.arguments, *word, "1");  // a count that may be left out
     } else {
-      out.arguments.push_back(*word);
+      const bool is_value = option_before && option_before->get_items_expected_max() > 0;
+      const bool is_list = word->starts_with("[") && word->ends_with("]") && !is_value && takes_texts(*command);
+      out.arguments.push_back(is_list ? *word + " "
+                                      : *word);  // which the parser would take apart; a space changes no token
     }
+    option_before = option;
   }
   out.arguments.insert(out.arguments.end(), end, all.end());
   return out;
