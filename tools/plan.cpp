@@ -32,7 +32,8 @@ struct Options {
   std::string model, device = "meta", optimizer = "adamw", precision = "fp32", checkpointing = "none", memory;
   int64_t batch = 32, length = 128, masked = 0, vocabulary = 30522;
   bool json = false;
-  bool rehearsed = false;  ///< two layers, run on `device` for the memory alone
+  const CLI::Option* given_length = nullptr;  ///< to see whether it was
+  bool rehearsed = false;                     ///< two layers, run on `device` for the memory alone
 };
 
 /// To be asked for once the inputs are there, which kernels read.
@@ -105,7 +106,10 @@ train::StepCost step_of(const Options& options) {
   }
   const std::string name = models::model_name(options.model);
   if (name == "mlp") return mlp_cost(options, train::load_classifier(options.model).sizes, device);
-  return bert_cost(options, models::read_config(options.model), name, device);
+  const models::BertConfig config = models::read_config(options.model);
+  Options fitting = options;
+  if (!options.given_length->count()) fitting.length = std::min(options.length, config.max_position_embeddings);
+  return bert_cost(fitting, config, name, device);
 }
 
 constexpr auto workspace = static_cast<size_t>(Category::workspace);
@@ -200,9 +204,11 @@ void add_plan(CLI::App& app) {
   command->add_option("--per_device_train_batch_size,--batch_size", options->batch, "samples of a micro-batch")
       ->capture_default_str()
       ->check(at_least(1));
-  command->add_option("--sequence_length", options->length, "tokens of a sample")
-      ->capture_default_str()
-      ->check(at_least(1));
+  options->given_length = command
+                              ->add_option("--sequence_length", options->length,
+                                           "tokens of a sample; of a directory's model as many as fit")
+                              ->capture_default_str()
+                              ->check(at_least(1));
   command->add_option("--masked", options->masked, "tokens of a sequence to guess; 0: 15 % of it")
       ->capture_default_str()
       ->check(at_least(0));
