@@ -171,6 +171,15 @@ TEST_CASE("predict refuses what is no input of the model", "[command]") {
   CHECK(!std::filesystem::exists(saved.scratch / "out"));
 }
 
+TEST_CASE("a directory's model is planned at a length that it takes", "[command]") {
+  Saved<models::BertForMaskedLM> saved(3);
+  const int64_t longest = saved.model.config().max_position_embeddings;
+  CHECK(longest < 128);
+  CHECK(run_cinta({"plan", saved.directory}).out ==
+        run_cinta({"plan", saved.directory, "--sequence_length", std::to_string(longest)}).out);
+  check_refused({"plan", saved.directory, "--sequence_length", std::to_string(longest + 1)}, {"position table"});
+}
+
 TEST_CASE("tokenize shows the pieces and their numbers", "[command]") {
   Saved<models::BertForMaskedLM> saved(3);
   const Finished finished = run_cinta({"tokenize", "word7 [MASK] what", "--model", saved.directory, "--json"});

@@ -53,8 +53,6 @@ std::vector<std::vector<float>> snapshot(const std::vector<Parameter>& parameter
   return out;
 }
 
-const train::MetricFields header{{"model", std::string("small")}};
-
 /// Writes `value` into the first gradient of parameter `name` before the optimizer's step `step`; -1: before each.
 struct Plant : train::TrainerCallback {
   Plant(std::string name, int64_t step, float value) : name(std::move(name)), step(step), value(value) {}
@@ -180,7 +178,7 @@ TEST_CASE("a scale that is a power of two changes no bit in f32", "[loss_scale]"
     train::RunOptions options = small_run(scratch / join(scale));
     options.loss_scale.initial = scale;
     auto task = small_masked();
-    train::run(task, options, header);
+    train::run(task, options, small_header);
     return left_behind(options.output_dir)["model.safetensors"];
   };
   const std::string plain = weights(1);
@@ -198,7 +196,7 @@ TEST_CASE("the log names what was skipped, and a run that only skips is stopped"
   }();
   options.callbacks.push_back(std::make_shared<Plant>(name, 6, INFINITY));
   auto task = small_masked();
-  train::run(task, options, header);
+  train::run(task, options, small_header);
   const train::MetricsFile metrics = train::read_metrics(options.output_dir + "/metrics.jsonl");
   const train::MetricSeries scale = metrics.series("loss_scale"), skipped = metrics.series("skipped_steps");
   REQUIRE(scale.values.size() == 8);  // every four of thirty steps, and the end
@@ -216,7 +214,7 @@ TEST_CASE("the log names what was skipped, and a run that only skips is stopped"
   options = small_run(scratch / "hunt");
   options.loss_scale.dynamic = options.detect_anomaly = true;
   auto hunted = small_masked();
-  CHECK_THAT(error_of<ValueError>([&] { train::run(hunted, options, header); }),
+  CHECK_THAT(error_of<ValueError>([&] { train::run(hunted, options, small_header); }),
              Catch::Contains("detect_anomaly asks for a static loss scale"));
   CHECK_FALSE(std::filesystem::exists(scratch / "hunt"));
   options = small_run(scratch / "lost");
@@ -224,7 +222,7 @@ TEST_CASE("the log names what was skipped, and a run that only skips is stopped"
   options.save_steps = 3;
   options.callbacks.push_back(std::make_shared<Plant>(name, -1, NAN));
   auto lost = small_masked();
-  CHECK_THAT(error_of<ValueError>([&] { train::run(lost, options, header); }),
+  CHECK_THAT(error_of<ValueError>([&] { train::run(lost, options, small_header); }),
              Catch::Contains("the last 4 steps were all skipped"));
   CHECK(std::filesystem::is_directory(scratch / "lost/checkpoint-3"));
 }

@@ -15,8 +15,6 @@ using namespace cinta::testing;
 
 namespace {
 
-using Names = std::vector<std::string>;
-const train::MetricFields header{{"model", std::string("small")}};
 constexpr int64_t steps = 12, stop_at = 5;
 
 struct Mode {
@@ -46,12 +44,12 @@ std::map<std::string, std::string> run(const Mode& mode, const std::string& dire
     train_on([&](train::Task& task) {
       StoppingTask stopping(task, stop_at * mode.micro_batches);
       options.stop = &stopping.stop;
-      CHECK(train::run(stopping, options, header).steps == stop_at);
+      CHECK(train::run(stopping, options, small_header).steps == stop_at);
     });
     options.resume = true;
     options.stop = nullptr;
   }
-  train_on([&](train::Task& task) { train::run(task, options, header); });
+  train_on([&](train::Task& task) { train::run(task, options, small_header); });
   return left_behind(directory, steps);
 }
 
@@ -102,12 +100,12 @@ TEST_CASE("a run goes on in another precision", "[precision]") {
   const Scratch scratch;
   train::RunOptions options = options_of({"bf16"}, scratch / "run");
   auto first = small_masked();
-  train::run(first, options, header);
+  train::run(first, options, small_header);
   options.autocast = train::parse_precision("fp32");
   options.max_steps = steps + 4;
   options.resume = true;
   auto second = small_masked();
-  const train::RunResult result = train::run(second, options, header);
+  const train::RunResult result = train::run(second, options, small_header);
   CHECK(result.steps == steps + 4);
   CHECK(std::isfinite(result.loss));
   CHECK_THAT(error_of<ValueError>([] { train::parse_precision("fp64"); }),

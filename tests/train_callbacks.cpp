@@ -16,8 +16,6 @@ using train::RunResult;
 
 namespace {
 
-const train::MetricFields header{{"model", std::string("small")}};
-
 /// Writes down every event.
 struct Witness : train::TrainerCallback {
   void on_train_begin(const Moment&) override { seen += "begin "; }
@@ -80,7 +78,7 @@ TEST_CASE("every event comes at its time", "[train_callbacks]") {
   options.eval_steps = 5;
   const auto witness = std::make_shared<Witness>();
   options.callbacks = {witness};
-  train::run(task, options, header);
+  train::run(task, options, small_header);
   CHECK(witness->seen ==
         "begin ( 0:bbbps 1:bbbps 2:bbbps 3:bbbps ) log checkpoint-4 ( 4:bbbps eval 5:bbbps 6:bbbps ) log "
         "eval checkpoint-7 end");
@@ -100,7 +98,7 @@ TEST_CASE("what a callback asks for is done", "[train_callbacks]") {
   options.eval_steps = 0;
   const auto witness = std::make_shared<Witness>();
   options.callbacks = {std::make_shared<Asking>(), witness};
-  CHECK(train::run(task, options, header).steps == 4);
+  CHECK(train::run(task, options, small_header).steps == 4);
   CHECK(witness->seen == "begin ( 0:bps 1:bps checkpoint-2 2:bps eval 3:bps log eval checkpoint-4 end");
 }
 
@@ -122,7 +120,7 @@ TEST_CASE("the rest of an epoch is passed over, also by a run that is resumed", 
   options.save_steps = 2;
   const auto witness = std::make_shared<Witness>();
   options.callbacks = {std::make_shared<Impatient>(at_evaluation), witness};
-  train::run(task, options, header);
+  train::run(task, options, small_header);
   CHECK(task.steps == std::vector<int64_t>{0, 1, 10, 11, 20, 21});
   CHECK(witness->seen == (at_evaluation ? "begin ( 0:bps 1:bps eval ) checkpoint-2 ( 2:bps 3:bps eval ) checkpoint-4 ( "
                                           "4:bps 5:bps log eval checkpoint-6 end"
@@ -136,7 +134,7 @@ TEST_CASE("the rest of an epoch is passed over, also by a run that is resumed", 
     StoppingTask stopping(part, forwards);
     Scripted scripted(stopping, {1});
     options.stop = &stopping.stop;
-    train::run(scripted, options, header);
+    train::run(scripted, options, small_header);
     options.resume = true;
   }
   CHECK(differing(left_behind(scratch / "whole", 6), left_behind(scratch / "parts", 6)).empty());
@@ -149,7 +147,7 @@ TEST_CASE("a line after the first step, where it is asked for", "[train_callback
   options.logging_first_step = true;
   options.logging_steps = 3;
   options.eval_steps = 0;
-  train::run(task, options, header);
+  train::run(task, options, small_header);
   CHECK(train::read_metrics(scratch / "run/metrics.jsonl").series("loss").steps == std::vector<double>{1, 3, 4});
 }
 
@@ -177,7 +175,7 @@ TEST_CASE("the best checkpoint is kept, named and loaded", "[train_callbacks]") 
   options.save_steps = 1;
   options.callbacks = {
       std::make_shared<train::BestCheckpoint>(train::BestCheckpoint::Options{{}, 2, true, /*load_at_end=*/true})};
-  const RunResult result = train::run(task, options, header);
+  const RunResult result = train::run(task, options, small_header);
   CHECK(result.steps == 10);
   CHECK(result.checkpoint == scratch / "run/checkpoint-4");
   CHECK(names(scratch / "run") ==
@@ -203,14 +201,14 @@ TEST_CASE("a limit on checkpoints saves none that would not be, and a new run re
   options.save_steps = 4;
   options.callbacks = {
       std::make_shared<train::BestCheckpoint>(train::BestCheckpoint::Options{{}, 3, /*save_best=*/false, false})};
-  train::run(task, options, header);
+  train::run(task, options, small_header);
   CHECK(names(scratch / "run") ==
         std::vector<std::string>{"best", "checkpoint-4", "checkpoint-8", "checkpoint-9", "last", "metrics.jsonl"});
   options.callbacks.clear();
   options.schedule = {};
   options.overwrite = true;
   options.max_steps = 2;
-  train::run(task, options, header);
+  train::run(task, options, small_header);
   CHECK(names(scratch / "run") == std::vector<std::string>{"checkpoint-2", "metrics.jsonl"});
 }
 
@@ -234,7 +232,7 @@ TEST_CASE("numbers that JSON lacks come back from a checkpoint", "[train_callbac
     options.resume = true;
     const auto keeping = std::make_shared<Keeping>();
     options.callbacks = {keeping};
-    train::run(task, options, header);
+    train::run(task, options, small_header);
     if (steps == 2) continue;
     REQUIRE(keeping->found.numbers.size() == 4);
     CHECK(keeping->found.number("a") == INFINITY);
@@ -254,13 +252,13 @@ TEST_CASE("a run stops when it no longer gets better, and stays stopped", "[trai
   };
   auto inner = small_classifier();
   Scripted task(inner, {5, 4, 3.75, 3.6, NAN, 1});  // two steps each; 4 is the last that is better by enough
-  CHECK(train::run(task, options(), header).steps == 10);
+  CHECK(train::run(task, options(), small_header).steps == 10);
   const auto before = left_behind(scratch / "run", 10);
   RunOptions again = options();
   again.resume = true;
   auto other = small_classifier();
   Scripted resumed(other, {1});
-  CHECK(train::run(resumed, again, header).steps == 10);
+  CHECK(train::run(resumed, again, small_header).steps == 10);
   CHECK(differing(before, left_behind(scratch / "run", 10)) == std::vector<std::string>{});
   CHECK(error_of<ValueError>([] {
           train::EarlyStopping({{}, 0, 0});
@@ -279,7 +277,7 @@ TEST_CASE("waiting and the best are part of a checkpoint", "[train_callbacks]") 
   };
   auto first = small_classifier();
   Scripted whole(first, losses);
-  CHECK(train::run(whole, options(scratch / "whole", 30), header).steps == 16);
+  CHECK(train::run(whole, options(scratch / "whole", 30), small_header).steps == 16);
 
   struct StopAt : train::TrainerCallback {
     explicit StopAt(volatile std::sig_atomic_t& flag) : flag(flag) {}
@@ -294,13 +292,13 @@ TEST_CASE("waiting and the best are part of a checkpoint", "[train_callbacks]") 
   RunOptions stopped = options(scratch / "parts", 30);
   stopped.stop = &stop;
   stopped.callbacks.push_back(std::make_shared<StopAt>(stop));
-  CHECK(train::run(part, stopped, header).steps == 13);
+  CHECK(train::run(part, stopped, small_header).steps == 13);
   stop = 0;
   RunOptions resumed = options(scratch / "parts", 30);
   resumed.resume = true;
   auto third = small_classifier();
   Scripted rest(third, {losses.begin() + 6, losses.end()});
-  CHECK(train::run(rest, resumed, header).steps == 16);
+  CHECK(train::run(rest, resumed, small_header).steps == 16);
   CHECK(differing(left_behind(scratch / "whole", 16), left_behind(scratch / "parts", 16)) ==
         std::vector<std::string>{});
   CHECK(names(scratch / "whole") == names(scratch / "parts"));
@@ -313,7 +311,7 @@ TEST_CASE("a run on few batches sees no others and learns them", "[train_callbac
   RunOptions options = short_run("", 150);
   options.overfit_batches = 2;
   options.schedule = {};
-  const RunResult result = train::run(task, options, header);
+  const RunResult result = train::run(task, options, small_header);
   CHECK(result.loss < 0.3);
   CHECK(std::ranges::all_of(task.steps, [](int64_t step) { return step < 2; }));
   CHECK(task.steps.size() == 150);
@@ -329,7 +327,7 @@ TEST_CASE("a second run in the directory of one at work is refused and harms not
       for (bool resume : {true, false}) {
         options.resume = resume;
         options.overwrite = !resume;
-        errors.push_back(error_of<FileError>([&] { train::run(task, options, header); }));
+        errors.push_back(error_of<FileError>([&] { train::run(task, options, small_header); }));
       }
     }
     std::vector<std::string> errors;
@@ -338,11 +336,11 @@ TEST_CASE("a second run in the directory of one at work is refused and harms not
   options.max_steps = 6;
   auto alone = small_classifier(), disturbed = small_classifier();
   options.output_dir = scratch / "alone";
-  train::run(alone, options, header);
+  train::run(alone, options, small_header);
   const auto intruder = std::make_shared<Intruder>();
   options.callbacks = {intruder};
   options.output_dir = scratch / "run";
-  train::run(disturbed, options, header);
+  train::run(disturbed, options, small_header);
   REQUIRE(intruder->errors.size() == 12);
   for (const std::string& error : intruder->errors)
     CHECK(error.find("/run: another process is at work here") != std::string::npos);

@@ -17,9 +17,6 @@ using train::RunResult;
 
 namespace {
 
-using Names = std::vector<std::string>;
-const train::MetricFields header{{"model", std::string("small")}};
-
 /// Raises its flag at the beginning of an evaluation.
 struct InterruptedEvaluation : ForwardingTask {
   InterruptedEvaluation(train::Task& task, int evaluations) : ForwardingTask(task), left(evaluations) {}
@@ -46,14 +43,14 @@ TEST_CASE("a signal breaks an evaluation off, which the resumed run makes up for
     return out;
   };
   auto whole = small_masked();
-  train::run(whole, options_for("whole"), header);
+  train::run(whole, options_for("whole"), small_header);
   for (const auto& [evaluation, steps] : {std::pair{2, 12}, std::pair{5, 30}}) {  // on the way, and the last
     INFO("evaluation " << evaluation);
     RunOptions options = options_for(std::to_string(steps));
     auto inner = small_masked();
     InterruptedEvaluation part(inner, evaluation);
     options.stop = &part.stop;
-    const RunResult result = train::run(part, options, header);
+    const RunResult result = train::run(part, options, small_header);
     CHECK(result.stopped_by == SIGINT);
     CHECK(result.steps == steps);
     CHECK(result.evaluation.empty());
@@ -63,10 +60,10 @@ TEST_CASE("a signal breaks an evaluation off, which the resumed run makes up for
     options.resume = true;
     options.callbacks.push_back(std::make_shared<Failing>());
     auto failing = small_masked();
-    CHECK_THROWS_AS(train::run(failing, options, header), ValueError);
+    CHECK_THROWS_AS(train::run(failing, options, small_header), ValueError);
     options.callbacks.pop_back();
     auto rest = small_masked();
-    CHECK(!train::run(rest, options, header).evaluation.empty());
+    CHECK(!train::run(rest, options, small_header).evaluation.empty());
     CHECK(differing(left_behind(scratch / "whole"), left_behind(options.output_dir)) == Names{});
     CHECK(std::filesystem::read_symlink(options.output_dir + "/best") ==
           std::filesystem::read_symlink(scratch / "whole/best"));
@@ -85,7 +82,7 @@ TEST_CASE("weights that are no numbers take no checkpoint's place", "[train]") {
   options.callbacks = {std::make_shared<Spoiling>()};
   auto task = small_classifier();
   const std::string name = task.model().parameters()[1].name;
-  const std::string error = error_of<ValueError>([&] { train::run(task, options, header); });
+  const std::string error = error_of<ValueError>([&] { train::run(task, options, small_header); });
   CHECK(error.find("after step 3 the weight " + name + " holds NaN or infinity; it is not saved") != error.npos);
   CHECK(train::checkpoint_fault(scratch / "run/checkpoint-2").empty());
   CHECK(!std::filesystem::exists(scratch / "run/checkpoint-3"));
@@ -94,7 +91,7 @@ TEST_CASE("weights that are no numbers take no checkpoint's place", "[train]") {
 TEST_CASE("a short try of everything leaves nothing", "[train]") {
   const Scratch scratch;
   auto task = small_classifier();
-  const RunResult result = train::run(task, train::fast_dev_run(small_run(scratch / "run"), 2), header);
+  const RunResult result = train::run(task, train::fast_dev_run(small_run(scratch / "run"), 2), small_header);
   CHECK(result.steps == 2);
   CHECK(!result.evaluation.empty());
   CHECK(!std::filesystem::exists(scratch / "run"));

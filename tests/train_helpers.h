@@ -13,6 +13,11 @@
 
 namespace cinta::testing {
 
+using Names = std::vector<std::string>;
+
+/// The first line of such a run's metrics.
+inline const train::MetricFields small_header{{"model", std::string("small")}};
+
 /// 160 rows to train on: ten batches of 16 are an epoch.
 inline data::Split small_digits() { return data::split(data::generate_digits(200, 4), 0.2, 4); }
 
@@ -103,9 +108,9 @@ inline std::map<std::string, std::string> left_behind(const std::string& directo
 }
 
 /// The names of the files that differ.
-inline std::vector<std::string> differing(const std::map<std::string, std::string>& left,
-                                          const std::map<std::string, std::string>& right) {
-  std::vector<std::string> out;
+inline Names differing(const std::map<std::string, std::string>& left,
+                       const std::map<std::string, std::string>& right) {
+  Names out;
   for (const auto& [name, bytes] : left)
     if (!right.contains(name) || right.at(name) != bytes) out.push_back(name);
   for (const auto& [name, bytes] : right)

@@ -17,15 +17,12 @@ using train::RunResult;
 
 namespace {
 
-using Names = std::vector<std::string>;
-const train::MetricFields header{{"model", std::string("small")}};
-
 /// 30 steps at once against 13, a stop, and 17 more from the files.
 template <class Make>
 void check_resume(Make make) {
   const Scratch scratch;
   auto whole = make();
-  const RunResult finished = train::run(whole, small_run(scratch / "whole"), header);
+  const RunResult finished = train::run(whole, small_run(scratch / "whole"), small_header);
   CHECK(finished.steps == 30);
   CHECK(finished.stopped_by == 0);
   CHECK(finished.checkpoint == scratch / "whole/checkpoint-30");
@@ -36,7 +33,7 @@ void check_resume(Make make) {
     auto part = make();
     StoppingTask stopping(part, 3 * 13 - 1);  // in the middle of step 13, which is finished first
     options.stop = &stopping.stop;
-    const RunResult result = train::run(stopping, options, header);
+    const RunResult result = train::run(stopping, options, small_header);
     CHECK(result.steps == 13);
     CHECK(result.stopped_by == SIGTERM);
     CHECK(result.evaluation.empty());
@@ -45,7 +42,7 @@ void check_resume(Make make) {
   options.stop = {};
   options.resume = true;
   auto rest = make();
-  const RunResult result = train::run(rest, options, header);
+  const RunResult result = train::run(rest, options, small_header);
   CHECK(result.steps == 30);
   CHECK(result.loss == finished.loss);
   CHECK(result.evaluation == finished.evaluation);
@@ -81,7 +78,7 @@ TEST_CASE("a run killed at any file call goes on as if nothing had happened", "[
   };
   const data::Split split = small_digits();
   auto whole = small_classifier(split);
-  train::run(whole, options("whole"), header);
+  train::run(whole, options("whole"), small_header);
   const auto expected = left_behind(scratch / "whole", 6);
   int calls = 0, resumed = 0;
   for (int status = 137; status == 137; ++calls) {
@@ -89,12 +86,12 @@ TEST_CASE("a run killed at any file call goes on as if nothing had happened", "[
     std::filesystem::remove_all(killed.output_dir);
     status = killed_at(calls, [&] {
       auto task = small_classifier(split);
-      train::run(task, killed, header);
+      train::run(task, killed, small_header);
     });
     REQUIRE((status == 137 || status == 0));
     killed.resume = true;
     auto task = small_classifier(split);
-    const RunResult result = train::run(task, killed, header);
+    const RunResult result = train::run(task, killed, small_header);
     INFO("killed at call " << calls);
     CHECK(result.steps == 6);
     CHECK(differing(expected, left_behind(killed.output_dir, 6)) == Names{});
@@ -114,14 +111,14 @@ TEST_CASE("a bert killed while it saves goes on as if nothing had happened", "[t
     return out;
   };
   auto whole = small_masked();
-  train::run(whole, options("whole"), header);
+  train::run(whole, options("whole"), small_header);
   const auto expected = left_behind(scratch / "whole", 9);
   for (int call = 20;; call += 7) {
     RunOptions killed = options("killed");
     std::filesystem::remove_all(killed.output_dir);
     const int status = killed_at(call, [&] {
       auto task = small_masked();
-      train::run(task, killed, header);
+      train::run(task, killed, small_header);
     });
     REQUIRE((status == 137 || status == 0));
     if (status == 0) {
@@ -130,7 +127,7 @@ TEST_CASE("a bert killed while it saves goes on as if nothing had happened", "[t
     }
     killed.resume = true;
     auto task = small_masked();
-    train::run(task, killed, header);
+    train::run(task, killed, small_header);
     INFO("killed at call " << call);
     CHECK(differing(expected, left_behind(killed.output_dir, 9)) == Names{});
   }
@@ -140,12 +137,12 @@ TEST_CASE("a finished run that is resumed stays as it is", "[train]") {
   const Scratch scratch;
   RunOptions options = small_run(scratch / "run");
   auto first = small_classifier();
-  const RunResult finished = train::run(first, options, header);
+  const RunResult finished = train::run(first, options, small_header);
   const auto before = left_behind(options.output_dir);
   options.resume = true;
   for (int i = 0; i < 2; ++i) {
     auto again = small_classifier();
-    const RunResult result = train::run(again, options, header);
+    const RunResult result = train::run(again, options, small_header);
     CHECK(result.steps == 30);
     CHECK(result.evaluation == finished.evaluation);
     CHECK(differing(before, left_behind(options.output_dir)) == Names{});
@@ -158,11 +155,11 @@ TEST_CASE("a run in the place of another needs to be told so", "[train]") {
   options.max_steps = 8;
   options.save_steps = 4;
   auto first = small_classifier();
-  train::run(first, options, header);
+  train::run(first, options, small_header);
   const auto before = left_behind(options.output_dir, 8);
 
   auto second = small_classifier();
-  const std::string error = error_of<ValueError>([&] { train::run(second, options, header); });
+  const std::string error = error_of<ValueError>([&] { train::run(second, options, small_header); });
   CHECK(error.find(options.output_dir + " already holds a run; --resume goes on with it, --overwrite starts anew") !=
         std::string::npos);
   CHECK(differing(before, left_behind(options.output_dir, 8)) == Names{});
@@ -170,7 +167,7 @@ TEST_CASE("a run in the place of another needs to be told so", "[train]") {
   options.overwrite = true;
   options.max_steps = 5;
   auto third = small_classifier();
-  CHECK(train::run(third, options, header).checkpoint == options.output_dir + "/checkpoint-5");
+  CHECK(train::run(third, options, small_header).checkpoint == options.output_dir + "/checkpoint-5");
   CHECK(!std::filesystem::exists(options.output_dir + "/checkpoint-8"));
 }
 
@@ -182,15 +179,15 @@ TEST_CASE("a try that failed before its first step is no run, a model without a 
   for (float& input : split.train.inputs) input = NAN;
   auto damaged = small_classifier(split);
   options.detect_anomaly = true;
-  CHECK_THROWS_AS(train::run(damaged, options, header), ValueError);
+  CHECK_THROWS_AS(train::run(damaged, options, small_header), ValueError);
   auto second = small_classifier();
-  CHECK(train::run(second, options, header).steps == 4);
+  CHECK(train::run(second, options, small_header).steps == 4);
 
   std::filesystem::create_directory(scratch / "model");
   write_bytes(scratch / "model/model.safetensors", "someone's");
   options.output_dir = scratch / "model";
   auto third = small_classifier();
-  CHECK(error_of<ValueError>([&] { train::run(third, options, header); }).find("already holds a run") !=
+  CHECK(error_of<ValueError>([&] { train::run(third, options, small_header); }).find("already holds a run") !=
         std::string::npos);
   CHECK(read_bytes(scratch / "model/model.safetensors") == "someone's");
 }
@@ -218,7 +215,7 @@ TEST_CASE("a damaged checkpoint is passed over for an older one and never delete
   options.max_steps = 8;
   options.save_steps = 4;
   auto first = small_classifier();
-  train::run(first, options, header);
+  train::run(first, options, small_header);
   const auto expected = left_behind(options.output_dir, 8);
   auto damage = [&](const char* checkpoint) {
     const std::string path = options.output_dir + checkpoint + "/model.safetensors";
@@ -229,14 +226,14 @@ TEST_CASE("a damaged checkpoint is passed over for an older one and never delete
   options.resume = true;
   damage("/checkpoint-8");
   auto again = small_classifier();
-  CHECK(train::run(again, options, header).steps == 8);
+  CHECK(train::run(again, options, small_header).steps == 8);
   CHECK(differing(expected, left_behind(options.output_dir, 8)) == Names{});
 
   damage("/checkpoint-8");
   damage("/checkpoint-4");
   const auto damaged = left_behind(options.output_dir, 4);
   auto third = small_classifier();
-  const std::string error = error_of<FileError>([&] { train::run(third, options, header); });
+  const std::string error = error_of<FileError>([&] { train::run(third, options, small_header); });
   CHECK(error.find("has no whole checkpoint") != std::string::npos);
   CHECK(error.find("model.safetensors: found CRC-32") != std::string::npos);
   CHECK(differing(damaged, left_behind(options.output_dir, 4)) == Names{});
@@ -247,11 +244,11 @@ TEST_CASE("a run that has done more steps than asked for is not resumed", "[trai
   RunOptions options = small_run(scratch / "run");
   options.max_steps = 6;
   auto first = small_classifier();
-  train::run(first, options, header);
+  train::run(first, options, small_header);
   options.max_steps = 4;
   options.resume = true;
   auto second = small_classifier();
-  const std::string error = error_of<ValueError>([&] { train::run(second, options, header); });
+  const std::string error = error_of<ValueError>([&] { train::run(second, options, small_header); });
   CHECK(error.find("has done 6 steps already, max_steps is 4") != std::string::npos);
 }
 
@@ -260,11 +257,11 @@ TEST_CASE("resuming where nothing lies begins anew", "[train]") {
   RunOptions options = small_run(scratch / "plain");
   options.max_steps = 4;
   auto plain = small_classifier();
-  train::run(plain, options, header);
+  train::run(plain, options, small_header);
   options.output_dir = scratch / "resumed";
   options.resume = true;
   auto resumed = small_classifier();
-  train::run(resumed, options, header);
+  train::run(resumed, options, small_header);
   CHECK(differing(left_behind(scratch / "plain", 4), left_behind(scratch / "resumed", 4)) == Names{});
 }
 
@@ -282,7 +279,7 @@ TEST_CASE("threads and checkpointing change no bit of a run", "[train]") {
     options.max_steps = 5;
     auto task = wide();
     task.model().set_checkpoint_policy(autograd::parse_checkpoint_policy(policy));
-    train::run(task, options, header);
+    train::run(task, options, small_header);
     return left_behind(options.output_dir, 5);
   };
   const auto expected = run("plain", 1, "none");
@@ -299,7 +296,7 @@ TEST_CASE("accumulated micro-batches are one batch", "[train]") {
     RunOptions options = small_run("");
     options.max_steps = 12;
     options.accumulation_steps = accumulation;
-    return train::run(task, options, header).loss;
+    return train::run(task, options, small_header).loss;
   };
   CHECK(loss(8, 6) == Approx(loss(48, 1)).epsilon(1e-4));
   CHECK(loss(8, 6) != Approx(loss(8, 1)).epsilon(1e-2));
@@ -314,7 +311,7 @@ TEST_CASE("a loss that is not a number stops the run and keeps the last checkpoi
   options.accumulation_steps = 1;
   options.logging_steps = 30;
   auto task = small_classifier(split);
-  const std::string error = error_of<ValueError>([&] { train::run(task, options, header); });
+  const std::string error = error_of<ValueError>([&] { train::run(task, options, small_header); });
   INFO(error);
   const int64_t bad_step = int64_t{std::stoi(error.substr(error.find("step ") + 5))};
   CHECK(error.find(join("[train] the loss of step ", bad_step, " is nan: [linear] the output has ")) == 0);
@@ -324,12 +321,12 @@ TEST_CASE("a loss that is not a number stops the run and keeps the last checkpoi
     options.resume = true;
     options.max_steps = search.newest->step;
     auto again = small_classifier(split);
-    CHECK(train::run(again, options, header).steps == options.max_steps);
+    CHECK(train::run(again, options, small_header).steps == options.max_steps);
   }
   options = small_run("");
   options.detect_anomaly = true;
   auto watched = small_classifier(split);
-  const std::string op = error_of<ValueError>([&] { train::run(watched, options, header); });
+  const std::string op = error_of<ValueError>([&] { train::run(watched, options, small_header); });
   CHECK(op.find("[linear] the output has ") == 0);
   CHECK(op.find("in mlp.layers.0") != std::string::npos);
 }
@@ -338,7 +335,7 @@ TEST_CASE("a run without a directory trains and writes nothing", "[train]") {
   RunOptions options = small_run("");
   options.max_steps = 100;
   auto task = small_classifier();
-  const RunResult result = train::run(task, options, header);
+  const RunResult result = train::run(task, options, small_header);
   CHECK(result.checkpoint.empty());
   CHECK(result.loss < 0.5);
   CHECK(train::number(result.evaluation, "eval_accuracy") > 0.8);
@@ -353,7 +350,7 @@ TEST_CASE("options that cannot be are refused before anything is written", "[tra
     if (i == 2) options.logging_steps = -1;
     if (i == 3) options.schedule.warmup = 31;
     auto task = small_classifier();
-    CHECK(error_of<ValueError>([&] { train::run(task, options, header); }) != "no error");
+    CHECK(error_of<ValueError>([&] { train::run(task, options, small_header); }) != "no error");
     CHECK(!std::filesystem::exists(options.output_dir));
   }
 }

@@ -72,6 +72,15 @@ size_t edits(const std::string& a, const std::string& b) {
   return row[b.size()];
 }
 
+/// Of `known` the name that takes the fewest edits; empty where that is more than half of it.
+std::string nearest_of(const std::string& name, const std::set<std::string>& known) {
+  std::string nearest;
+  size_t least = std::max<size_t>(2, name.size() / 2) + 1;
+  for (const std::string& one : known)
+    if (const size_t distance = edits(name, one); distance < least) least = distance, nearest = one;
+  return nearest;
+}
+
 /// Variables that are no option: the instruction set (backends/cpu/isa.h), and what the tests are told.
 constexpr std::array other_variables{"CINTA_ISA", "CINTA_TEST_DATA", "CINTA_PYTHON"};
 
@@ -88,10 +97,7 @@ void check_variables(const CLI::App& app) {
   for (char** at = environ; *at; ++at) {
     const std::string name(*at, std::strcspn(*at, "="));
     if (!name.starts_with(variable_prefix) || known.contains(name)) continue;
-    std::string nearest;
-    size_t least = name.size() / 2 + 1;
-    for (const std::string& one : known)
-      if (const size_t distance = edits(name, one); distance < least) least = distance, nearest = one;
+    const std::string nearest = nearest_of(name, known);
     throw ValueError(join("[config] the variable ", name, " of the environment is no option of any command",
                           nearest.empty() ? "" : "; the nearest is ", nearest));
   }
@@ -118,18 +124,12 @@ std::vector<std::string> items_of(const CLI::Option& option, const nlohmann::jso
   return items;
 }
 
-/// Whether a word without a name in front may be meant for the command.
-bool takes_words(const CLI::App& command) {
-  return !command.get_options([](const CLI::Option* option) { return option->get_positional(); }).empty();
-}
-
-/// Whether such words are texts, any number of them.
-bool takes_texts(const CLI::App& command) {
-  return !command
-              .get_options([](const CLI::Option* option) {
-                return option->get_positional() && option->get_items_expected_max() > 1;
-              })
-              .empty();
+/// How many words without a name in front the command takes.
+int most_words(const CLI::App& command) {
+  int most = 0;
+  for (const CLI::Option* option : command.get_options())
+    if (option->get_positional()) most = std::max(most, option->get_items_expected_max());
+  return most;
 }
 
 /// What users of the HF Trainer write behind a flag.
@@ -213,12 +213,10 @@ size_t depth_of(CLI::App& app, const Arguments& arguments, CLI::App*& command) {
 }  // namespace
 
 std::string nearest_option(const CLI::App& command, const std::string& name) {
-  std::string nearest;
-  size_t least = std::max<size_t>(2, name.size() / 2) + 1;
+  std::set<std::string> known;
   for (const CLI::Option* option : named_options(command))
-    for (const std::string& known : option->get_lnames())
-      if (const size_t distance = edits(name, known); distance < least) least = distance, nearest = known;
-  return nearest;
+    known.insert(option->get_lnames().begin(), option->get_lnames().end());
+  return nearest_of(name, known);
 }
 
 bool gives(const Arguments& arguments, const std::string& name) {
@@ -262,7 +260,7 @@ Settings settle(CLI::App& app, const Arguments& all) {
     const std::string next = word + 1 != given.end() ? *(word + 1) : "--";
     if (word->starts_with("--") && word->find('=') + 1 == word->size()) {
       append(out.arguments, word->substr(0, word->size() - 1), "");
-    } else if (option && option->get_items_expected_max() == 0 && is_truth(next) && !takes_words(*command)) {
+    } else if (option && option->get_items_expected_max() == 0 && is_truth(next) && most_words(*command) == 0) {
       append(out.arguments, *word, next);
       ++word;
     } else if (option && option->get_items_expected_min() == 0 && option->get_items_expected_max() == 1 &&
@@ -270,7 +268,7 @@ Settings settle(CLI::App& app, const Arguments& all) {
       append(out.arguments, *word, "1");  // a count that may be left out
     } else {
       const bool is_value = option_before && option_before->get_items_expected_max() > 0;
-      const bool is_list = word->starts_with("[") && word->ends_with("]") && !is_value && takes_texts(*command);
+      const bool is_list = word->starts_with("[") && word->ends_with("]") && !is_value && most_words(*command) > 1;
       out.arguments.push_back(is_list ? *word + " "
                                       : *word);  // which the parser would take apart; a space changes no token
     }

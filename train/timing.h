@@ -22,7 +22,7 @@ struct Statistics {
     std::sort(values.begin(), values.end());
     auto at = [&](double share) { return values[static_cast<size_t>(share * static_cast<double>(values.size() - 1))]; };
     best = values.front();
-    median = at(0.5);
+    median = 0.5 * (values[(values.size() - 1) / 2] + values[values.size() / 2]);
     spread = (at(0.75) - at(0.25)) / median;
   }
 };
