@@ -85,7 +85,11 @@ IdxArray parse_idx(std::string_view bytes, const std::string& name, Where where)
         "; it is truncated");
   check(present == expected, header + expected, present - expected, " stray bytes after the data");
   out.values.reserve(expected / width);
-  for (size_t at = header; at < bytes.size(); at += width) out.values.push_back(element(bytes, at, type));
+  for (size_t at = header; at < bytes.size(); at += width) {
+    out.values.push_back(element(bytes, at, type));
+    check(std::isfinite(out.values.back()), at, "found ", out.values.back(),
+          ", expected a finite number that fits f32");
+  }
   return out;
 }
 

@@ -57,6 +57,9 @@ TEST_CASE("Damaged IDX files say the byte", "[data]") {
       {header(8, {2, 3}) + "abcdefg", "byte 18: 1 stray bytes after the data"},
       {header(8, {0, 3}) + "a", "byte 12: 1 stray bytes after the data"},
       {header(13, {2}) + "abcdefg", "expected 8; it is truncated"},
+      {header(13, {2}) + u32(0x3f800000u) + u32(0x7fc00000u), "byte 12: found nan, expected a finite number"},
+      {header(13, {1}) + u32(0xff800000u), "byte 8: found -inf, expected a finite number"},
+      {header(14, {1}) + u32(0x7fe00000u) + u32(0), "byte 8: found inf, expected a finite number that fits f32"},
       {header(8, {0xffffffffu, 0xffffffffu, 0xffffffffu}), "the sizes ask for more than 4294967296 bytes"},
       {header(14, {0x80000000u, 0x40000000u, 4, 4}), "byte 4: the sizes ask for more than"},
   };
