@@ -2,9 +2,10 @@
 
     python tests/interop/bert.py          (needs torch, transformers and safetensors; from the repository root)
 
-bert_weights.safetensors holds the weights all heads start from, under the names transformers saves. Each other file holds
-for one head: ten batches, the first batch's logits, loss and every gradient, then gradient norms and losses of ten steps of
-AdamW (no decay for biases and norms, clipping, linear schedule with warm-up) and every weight after them. Computed in
+bert_weights.safetensors holds the weights all heads start from, under the names transformers saves; bert_head64_weights
+those of a layer whose head is 64 wide, as in every BERT that has a name. Each other file holds for one head: ten batches, the first batch's logits, loss and every gradient, then gradient norms and losses of ten steps of
+AdamW (no decay for biases and norms, clipping, linear schedule with warm-up) and every weight after them (left out where
+the head is 64 wide: the files would be large, and ten losses and norms say as much). Computed in
 float64 from float32 weights and rounded once, so that what differs is our own rounding.
 """
 import torch
@@ -16,10 +17,10 @@ RATE, WARMUP, TOTAL, DECAY, EPS, MAX_NORM = 2e-3, 3, 12, 0.1, 1e-6, 1.0
 GOLDEN = "tests/golden/bert_"
 
 
-def config():
+def config(hidden=20, layers=2, heads=2, intermediate=24):
     return transformers.BertConfig(
-        vocab_size=61, hidden_size=20, num_hidden_layers=2, num_attention_heads=2, intermediate_size=24,
-        max_position_embeddings=12, type_vocab_size=2, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
+        vocab_size=61, hidden_size=hidden, num_hidden_layers=layers, num_attention_heads=heads,
+        intermediate_size=intermediate, max_position_embeddings=12, type_vocab_size=2, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
         num_labels=3, attn_implementation="eager")
 
 
@@ -69,7 +70,7 @@ def as_f32(tensors):
     return {name: (t.detach().float() if t.is_floating_point() else t).contiguous() for name, t in tensors.items()}
 
 
-def golden(name, model, weights, data):
+def golden(name, model, weights, data, after=True):
     model = model.double().train()
     prefix = "bert." if isinstance(model, transformers.BertModel) else ""
     model.load_state_dict({k.removeprefix(prefix): v.double() for k, v in weights.items()}, strict=False)
@@ -95,26 +96,35 @@ def golden(name, model, weights, data):
         optimizer.step()
         schedule.step()
     out |= {"losses": torch.stack(losses), "norms": torch.stack(norms)}
-    out |= {"after." + k: p for k, p in parameters.items()}
+    if after:
+        out |= {"after." + k: p for k, p in parameters.items()}
     save_file(as_f32(out), f"{GOLDEN}{name}.safetensors", metadata={"format": "pt"})
     print(name, "norms", [round(float(n), 3) for n in norms], "losses", [round(float(x), 4) for x in losses])
+
+
+def start(name, *models):
+    """The weights of `models`, shaken and saved: nothing may be 0 or 1 throughout, a forgotten bias must show."""
+    weights = {k: p.detach().clone() for m in models for k, p in m.named_parameters()}
+    for weight in weights.values():
+        weight += 0.05 * torch.randn(weight.shape)
+        if weight.dim() == 2:
+            weight *= 3
+    save_file(as_f32(weights), f"{GOLDEN}{name}.safetensors", metadata={"format": "pt"})
+    return weights
 
 
 def main():
     torch.manual_seed(3)
     pretraining = transformers.BertForPreTraining(config())
     classify = transformers.BertForSequenceClassification(config())
-    weights = {k: p.detach().clone() for m in (classify, pretraining) for k, p in m.named_parameters()}
-    for name, weight in weights.items():  # nothing may be 0 or 1 throughout: a forgotten bias must show
-        weight += 0.05 * torch.randn(weight.shape)
-        if weight.dim() == 2:
-            weight *= 3
-    save_file(as_f32(weights), f"{GOLDEN}weights.safetensors", metadata={"format": "pt"})
+    weights = start("weights", classify, pretraining)
     data = batches(torch.Generator().manual_seed(5))
     golden("masked", transformers.BertForMaskedLM(config()), weights, data)
     golden("pretraining", pretraining, weights, data)
     golden("classify", classify, weights, data)
     golden("bare", transformers.BertModel(config()), weights, data)
+    wide = transformers.BertForMaskedLM(config(hidden=64, layers=1, heads=1, intermediate=32))
+    golden("head64", wide, start("head64_weights", wide), data, after=False)
 
 
 main()
