@@ -16,6 +16,8 @@
 #include "cinta/backends/threads.h"
 #include "cinta/core/context.h"
 #include "cinta/train/machine.h"
+#include "cinta/train/metrics.h"
+#include "cinta/train/readable.h"
 #include "cinta/train/timing.h"
 
 namespace benchmark {
@@ -83,12 +85,16 @@ inline std::string proc_field(const char* path, const std::string& key) {
 inline int64_t peak_resident_bytes() { return std::atoll(proc_field("/proc/self/status", "VmHWM").c_str()) * 1024; }
 inline void reset_peak_resident() { std::ofstream("/proc/self/clear_refs") << "5"; }
 
-/// The processor, what it can do, and what built this program.
+/// Today, as 2024-06-07.
+inline std::string date() { return cinta::train::local_time(cinta::train::seconds_since_1970()).substr(0, 10); }
+
+/// The day, the processor, what it can do, and what built this program.
 inline Json machine() {
   const std::string flags = " " + proc_field("/proc/cpuinfo", "flags") + " ";
   auto can = [&](const char* flag) { return flags.find(std::string(" ") + flag + " ") != std::string::npos; };
   const char* isa = std::getenv("CINTA_ISA");
-  return {{"processor", proc_field("/proc/cpuinfo", "model name")},
+  return {{"date", date()},
+          {"processor", proc_field("/proc/cpuinfo", "model name")},
           {"processors", std::thread::hardware_concurrency()},
           {"threads", cinta::threads()},
           {"avx2", can("avx2")},
@@ -96,7 +102,7 @@ inline Json machine() {
           {"avx512_bf16", can("avx512_bf16")},
           {"forced_isa", isa ? isa : ""},
           {"memory_bytes", static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE)},
-          {"compiler", cinta::train::compiler_text()}};
+          {"build", cinta::train::build_text()}};
 }
 
 /// Bytes of this rank's pool on the CPU, by category: "live" or "peak".

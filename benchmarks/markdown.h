@@ -1,18 +1,8 @@
 // Results as a Markdown table, for benchmarks/results/.
 #pragma once
-#include <ctime>
-
 #include "common.h"
 
 namespace benchmark {
-
-/// Today, as 2024-06-07.
-inline std::string date() {
-  const std::time_t now = std::time(nullptr);
-  std::string text(10, ' ');
-  std::strftime(text.data(), text.size() + 1, "%F", std::localtime(&now));
-  return text;
-}
 
 inline std::string number(double value, int digits) {
   char text[64];
@@ -29,11 +19,11 @@ inline std::string heading(const std::vector<std::string>& cells) {
   return row(cells) + row(std::vector<std::string>(cells.size(), "---"));
 }
 
-/// "Measured 2024-06-07 on AMD EPYC, 2 threads, GCC 12.2.0."
+/// "Measured 2024-06-07 on AMD EPYC, 2 threads, GCC 12.2.0, oneDNN 2.6.3."
 inline std::string measured() {
   const Json about = machine();
   return "Measured " + date() + " on " + about["processor"].get<std::string>() + ", " +
-         std::to_string(about["threads"].get<int>()) + " threads, " + about["compiler"].get<std::string>() + ".";
+         std::to_string(about["threads"].get<int>()) + " threads, " + about["build"].get<std::string>() + ".";
 }
 
 /// Prints `text` and writes it to the file `path`, if one is named.

@@ -101,6 +101,7 @@ Json json_of(const PrecisionOptions& options, const std::vector<Outcome>& outcom
   }
   return {{"date", train::local_time(train::seconds_since_1970()).substr(0, 10)},
           {"machine", train::machine_text()},
+          {"build", train::build_text()},
           {"command", options.command},
           {"objective", options.objective},
           {"seeds", options.seeds},
@@ -118,8 +119,8 @@ void print(const PrecisionOptions& options, const std::vector<Outcome>& outcomes
                 first || apart.size() < 2 ? "" : join(standard_error(apart)).c_str(), mean(one.seconds),
                 static_cast<long long>(one.skipped), mean(one.activation_bytes) / (1 << 20));
   }
-  std::printf("%s\n%lld seeds; curves of the first: %s/precision.svg\n", train::machine_text().c_str(),
-              static_cast<long long>(options.seeds), options.directory.c_str());
+  std::printf("%s; %s\n%lld seeds; curves of the first: %s/precision.svg\n", train::machine_text().c_str(),
+              train::build_text().c_str(), static_cast<long long>(options.seeds), options.directory.c_str());
 }
 
 /// Adds a run to `outcome`; false when a signal came between.

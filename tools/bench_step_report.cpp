@@ -40,9 +40,9 @@ Json json_of(const train::Statistics& seconds) {
 }  // namespace
 
 void print_step(const StepSubject& subject, const StepTimes& times, const MachineLimits& limits) {
-  std::printf("%s, AdamW, %s\n%s\nat most %s\n\n%-10s %10s %10s %8s\n", name_of(subject).c_str(),
-              subject.precision.c_str(), train::machine_text().c_str(), limits_text(limits).c_str(), "", "best ms",
-              "median ms", "spread");
+  std::printf("%s, AdamW, %s\n%s; %s\nat most %s\n\n%-10s %10s %10s %8s\n", name_of(subject).c_str(),
+              subject.precision.c_str(), train::machine_text().c_str(), train::build_text().c_str(),
+              limits_text(limits).c_str(), "", "best ms", "median ms", "spread");
   const auto line = [](const char* name, const train::Statistics& seconds) {
     std::printf("%-10s %10.3f %10.3f %6.1f %%", name, 1e3 * seconds.best, 1e3 * seconds.median, 100 * seconds.spread);
   };
@@ -75,6 +75,7 @@ void print_step_json(const StepSubject& subject, const StepTimes& times, const M
   out["batch"] = subject.batch;
   if (subject.sequence) out.update(Json{{"sequence", subject.sequence}, {"masked", subject.masked}});
   out.update(Json{{"machine", train::machine_text()},
+                  {"build", train::build_text()},
                   {"limits", {{"gflops", 1e-9 * limits.flops}, {"gigabytes_a_second", 1e-9 * limits.bytes}}},
                   {"warmup", subject.warmup},
                   {"steps", subject.steps},

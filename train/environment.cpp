@@ -36,10 +36,8 @@ void EnvironmentFile::on_train_begin(const Moment& now) {
       if (!now.options.quiet) std::fprintf(stderr, "%s; begun anew\n", damage.what());
     }
   }
-  MetricFields fields{{"begun", now_in_words()},
-                      {"after_step", now.state.step},
-                      {"machine", machine_text()},
-                      {"compiler", compiler_text()}};
+  MetricFields fields{
+      {"begun", now_in_words()}, {"after_step", now.state.step}, {"machine", machine_text()}, {"build", build_text()}};
   if (const char* isa = std::getenv("CINTA_ISA")) fields.emplace_back("CINTA_ISA", std::string(isa));
   fields.insert(fields.end(), known_.begin(), known_.end());
   all.push_back(nlohmann::ordered_json::parse(json_of(fields)));

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string_view>
 
+#include "cinta/backends/library.h"
 #include "cinta/backends/threads.h"
 #include "cinta/core/error.h"
 #include "cinta/train/readable.h"
@@ -37,6 +38,9 @@ std::string machine_text() {
   return out;
 }
 
-std::string compiler_text() { return "GCC " __VERSION__; }
+std::string build_text() {
+  const std::string library = product_library();
+  return "GCC " __VERSION__ + (library.empty() ? "" : ", " + library);
+}
 
 }  // namespace cinta::train

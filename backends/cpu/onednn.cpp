@@ -3,6 +3,8 @@
 // We cut y into tiles, by the sizes alone, and run those side by side.
 #include "cinta/backends/cpu/onednn.h"
 
+#include "cinta/backends/library.h"
+
 #if CINTA_WITH_ONEDNN
 #include <oneapi/dnnl/dnnl_config.h>
 #endif
@@ -215,11 +217,18 @@ int64_t plans_made() { return made; }
 
 }  // namespace cinta::onednn
 
+std::string cinta::product_library() {
+  const dnnl_version_t* found = dnnl_version();
+  return join("oneDNN ", found->major, ".", found->minor, ".", found->patch);
+}
+
 #else
 
 namespace cinta::onednn {
 bool multiply(const Gemm&) { return false; }
 int64_t plans_made() { return 0; }
 }  // namespace cinta::onednn
+
+std::string cinta::product_library() { return ""; }
 
 #endif
