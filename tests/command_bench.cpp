@@ -146,7 +146,11 @@ TEST_CASE("cinta bench step says the same in words", "[command_bench]") {
 }
 
 TEST_CASE("cinta bench rows times every row", "[command_bench]") {
-  const json rows = bench({"rows"});
+  const Scratch scratch;
+  const json rows = bench({"rows", "--plot", scratch / "rows.svg"});
+  const std::string picture = read_bytes(scratch / "rows.svg");
+  for (const char* part : {"adamw", "matmul, weight gradient", "GF/s", "of the machine's limit"})
+    CHECK(picture.find(part) != std::string::npos);
   std::set<std::string> told;
   for (const json& row : rows.at("rows")) {
     INFO(row.dump());

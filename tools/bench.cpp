@@ -111,6 +111,7 @@ void add_rows(CLI::App& bench) {
       ->check(CLI::IsMember({"small", "large"}));
   add_threads(*command, options->threads);
   command->add_flag("--json", options->json, "one object");
+  command->add_option("--plot", options->plot, "SVG file: how near each row is to its limit");
   set_work(*command, [options] {
     if (options->threads > 0) set_threads(options->threads);
     bench_rows(*options);

@@ -8,6 +8,8 @@
 
 #include "cinta/core/error.h"
 #include "cinta/train/machine.h"
+#include "cinta/train/plot_bars.h"
+#include "cinta/train/readable.h"
 #include "cinta/train/timing.h"
 #include "tools/machine_limits.h"
 
@@ -71,8 +73,8 @@ struct TimedRow {
 };
 
 void print(const std::vector<TimedRow>& rows, const std::vector<std::string>& missing, const MachineLimits& limits) {
-  std::printf("%s\nat most %.0f GF/s in products, %.1f GB/s on tensors of this size\n\n", train::machine_text().c_str(),
-              1e-9 * limits.flops, 1e-9 * limits.bytes);
+  std::printf("%s; %s\nat most %.0f GF/s in products, %.1f GB/s on tensors of this size\n\n",
+              train::machine_text().c_str(), train::build_text().c_str(), 1e-9 * limits.flops, 1e-9 * limits.bytes);
   std::printf("%-26s %-16s %10s %10s %8s %12s %9s   %s\n", "row", "", "best us", "median us", "spread", "rate",
               "of limit", "f32 on");
   for (const TimedRow& row : rows) {
@@ -87,6 +89,7 @@ void print(const std::vector<TimedRow>& rows, const std::vector<std::string>& mi
 void print_json(const std::string& sizes, const std::vector<TimedRow>& rows, const std::vector<std::string>& missing,
                 const MachineLimits& limits) {
   Json out{{"machine", train::machine_text()},
+           {"build", train::build_text()},
            {"sizes", sizes},
            {"limits", {{"gflops", 1e-9 * limits.flops}, {"gigabytes_a_second", 1e-9 * limits.bytes}}},
            {"rows", Json::array()},
@@ -104,6 +107,24 @@ void print_json(const std::string& sizes, const std::vector<TimedRow>& rows, con
   std::printf("%s\n", out.dump(2).c_str());
 }
 
+void plot(const RowsOptions& options, const std::vector<TimedRow>& rows, const MachineLimits& limits) {
+  using train::formatted;
+  train::PlotBars out{.title = join("every kernel row alone, ", options.sizes, " sizes"),
+                      .subtitle = join(train::machine_text(), "; ", train::build_text()),
+                      .x_label = join("% of the machine's limit: ", formatted("%.0f", 1e-9 * limits.flops),
+                                      " GF/s in products, ", formatted("%.1f", 1e-9 * limits.bytes), " GB/s"),
+                      .groups = {"products", "memory"},
+                      .bars = {}};
+  for (const TimedRow& row : rows) {
+    const Rate rate = rate_of(row.look.work, row.times.median, limits);
+    out.bars.push_back(
+        {join(row.look.row, row.variant.empty() ? "" : ", ", row.variant), 100 * rate.of_limit,
+         row.look.work.flops > 0 ? size_t{0} : size_t{1},
+         join(formatted("%.0f us, ", 1e6 * row.times.median), formatted("%.1f ", rate.giga), rate.unit)});
+  }
+  train::plot_bars(options.plot, out);
+}
+
 }  // namespace
 
 void bench_rows(const RowsOptions& options) {
@@ -119,6 +140,7 @@ void bench_rows(const RowsOptions& options) {
   }
   const MachineLimits limits = measure_limits(tensor_bytes, before);
   const std::vector<std::string> missing = rows_without(called);
+  if (!options.plot.empty()) plot(options, rows, limits);
   options.json ? print_json(options.sizes, rows, missing, limits) : print(rows, missing, limits);
 }
 

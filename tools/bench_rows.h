@@ -24,6 +24,7 @@ struct RowsOptions {
   std::string sizes = "small";
   int threads = 0;  ///< 0: all
   bool json = false;
+  std::string plot;  ///< SVG file; none if empty
 };
 /// Measures and prints.
 void bench_rows(const RowsOptions& options);
