@@ -17,9 +17,7 @@ int main(int argc, char** argv) {
     optimizer.zero_gradients();
     autograd::backward(loss);
     optimizer.step();
-    if (step % 100 == 0) std::printf("step %d: loss %.3f\n", step, item(loss));
   }
-  Tensor guesses = mlp(from_values(test.inputs, {test.count, 64}));
-  double right = item(count_correct(guesses, from_values(test.labels, {test.count})));
-  std::printf("%.1f %% of %d new digits read right\n", 100 * right / test.count, int(test.count));
+  Tensor guesses = mlp(from_values(test.inputs, {test.count, 64})), labels = from_values(test.labels, {test.count});
+  std::printf("%.1f %% of new digits read right\n", 100 * item(count_correct(guesses, labels)) / test.count);
 }
