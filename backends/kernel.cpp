@@ -1,4 +1,4 @@
-// The list of rows, who watches them, and the message of an empty cell.
+// The list of rows, who watches them, and the messages of an empty cell and of a type that a cell does not take.
 #include "cinta/backends/kernel.h"
 
 #include <algorithm>
@@ -23,6 +23,17 @@ RowWatcher* row_watcher(Device device) { return watchers[device.backend]; }
 
 void KernelRow::enter_in_table() {
   if (std::find(table().begin(), table().end(), this) == table().end()) table().push_back(this);
+}
+
+void describe(std::string& out, FloatTypes types) {
+  const size_t before = out.size();
+  for (Dtype dtype = Dtype::f64; is_floating(dtype); dtype = static_cast<Dtype>(static_cast<int>(dtype) + 1))
+    if (types.has(dtype)) out += join(out.size() == before ? "" : ", ", dtype);
+}
+
+void KernelRow::check_type(Device device, const View& view) const {
+  require<DtypeError>(!view || floats(device).has(view.dtype), name_, Where(), "on ", device,
+                      " this kernel computes in ", floats(device), ", given ", view.dtype);
 }
 
 void KernelRow::missing(Device device) const {

@@ -13,6 +13,15 @@
 
 namespace cinta {
 
+/// A set of floating-point types: what a backend's function computes in. Of other types it says nothing.
+struct FloatTypes {
+  uint8_t bits = 0xff;  ///< one a type, in the order of Dtype
+  constexpr bool has(Dtype dtype) const { return !is_floating(dtype) || (bits >> static_cast<int>(dtype) & 1); }
+};
+inline constexpr FloatTypes all_floats, floats_of_32_bits{0xff ^ 1 << static_cast<int>(Dtype::f64)};
+/// "f32, f16, bf16"
+void describe(std::string& out, FloatTypes types);
+
 class RowWatcher;
 
 /// What all rows share, so that tests and tools can walk the table.
@@ -21,16 +30,21 @@ class KernelRow {
   constexpr explicit KernelRow(const char* name) : name_(name) {}
   const char* name() const { return name_; }
   bool has(Device device) const { return device.backend == meta.backend || level_[device.backend] >= 0; }
+  /// What the function of `device` takes: an op asks before it asks for memory, and a call with others throws
+  /// DtypeError.
+  FloatTypes floats(Device device) const { return floats_[device.backend]; }
 
  protected:
   friend void watch_rows(Device device, RowWatcher* watcher);
   /// Moves the function of `device` out of its cell, where calls find it at once, or back.
   virtual void set_aside(Device device, bool aside) = 0;
   [[noreturn]] void missing(Device device) const;
+  void check_type(Device device, const View& view) const;
   void enter_in_table();
   const char* name_;
   /// What the installed function needs of the processor; -1 while the cell is empty.
   std::array<int8_t, max_backends> level_{-1, -1, -1, -1, -1, -1, -1, -1};
+  std::array<FloatTypes, max_backends> floats_{};
 };
 
 /// Every row that has at least one function, in no particular order.
@@ -63,20 +77,27 @@ class Kernel<void(Args...)> : public KernelRow {
     column_[meta.backend] = [](Args...) {};
   }
   void operator()(Device device, Args... args) const {
+    if (floats(device).bits != all_floats.bits) (check(device, args), ...);
     const Function function = column_[device.backend];
     if (!function) [[unlikely]]
       return call_watched(device, args...);
     function(args...);
   }
-  /// Puts `function` into the cell of `device` unless one of a higher level is there already.
-  void install(Device device, Function function, int level = 0) {
+  /// Puts `function`, which takes `floats` in its views, into the cell of `device` unless one of a higher level is
+  /// there already.
+  void install(Device device, Function function, FloatTypes floats = all_floats, int level = 0) {
     if (level < level_[device.backend]) return;
     level_[device.backend] = static_cast<int8_t>(level);
+    floats_[device.backend] = floats;
     column_[device.backend] = function;
     enter_in_table();
   }
 
  private:
+  template <class Argument>
+  void check(Device device, const Argument& argument) const {
+    if constexpr (std::is_same_v<Argument, View>) check_type(device, argument);
+  }
   void set_aside(Device device, bool aside) override {
     Function& from = (aside ? column_ : aside_)[device.backend];
     Function& to = (aside ? aside_ : column_)[device.backend];
@@ -103,8 +124,9 @@ class Kernel<void(Args...)> : public KernelRow {
 /// `const Install here{kernels::softmax, cpu, softmax};` at namespace scope fills a cell at start-up.
 struct Install {
   template <class Signature>
-  Install(Kernel<Signature>& kernel, Device device, typename Kernel<Signature>::Function function) {
-    kernel.install(device, function);
+  Install(Kernel<Signature>& kernel, Device device, typename Kernel<Signature>::Function function,
+          FloatTypes floats = all_floats) {
+    kernel.install(device, function, floats);
   }
 };
 

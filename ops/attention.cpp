@@ -204,7 +204,7 @@ Op with_options(const char* op, const AttentionOptions& options, const Tensor& x
 
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options, Where where) {
   constexpr const char* op = "attention";
-  check_floating(op, "q", q, where);
+  check_floating(kernels::attention, op, "q", q, where);
   check_like(op, "k", k, q, where);
   check_like(op, "v", v, q, where);
   require<ShapeError>(q.rank() == 4 && q.size(3) > 0, op, where, "q[B,H,S,D] with D > 0, given ", q);
@@ -218,7 +218,7 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
 
 Tensor self_attention(const Tensor& qkv, int heads, const AttentionOptions& options, Where where) {
   constexpr const char* op = "self_attention";
-  check_floating(op, "qkv", qkv, where);
+  check_floating(kernels::attention, op, "qkv", qkv, where);
   require(heads > 0, op, where, "at least one head, given ", heads);
   require<ShapeError>(qkv.rank() == 3 && qkv.size(2) > 0 && qkv.size(2) % (3 * heads) == 0, op, where,
                       "qkv[B,S,3*heads*D] for ", heads, " heads, given ", qkv);

@@ -1,6 +1,7 @@
 // Another storage type, another device; and writing in place outside the tape.
 #include "cinta/autograd/copy.h"
 #include "cinta/backends/kernels/elementwise.h"
+#include "cinta/ops/check.h"
 #include "cinta/ops/shape.h"
 
 namespace cinta {
@@ -80,6 +81,7 @@ void add_(const Tensor& x, const Tensor& other, Where where) {
   check_same("add_", x, other, where);
   require<DtypeError>(is_floating(x.dtype()) && is_floating(other.dtype()), "add_", where,
                       "floating-point tensors: ", x, " with ", other);
+  check_row(kernels::accumulate, "add_", x, where);
   kernels::accumulate(x.device(), x, apart(other, x));
   x.storage()->mark_written("add_");
 }
@@ -87,6 +89,7 @@ void add_(const Tensor& x, const Tensor& other, Where where) {
 void scale_(const Tensor& x, double factor, Where where) {
   check_writable("scale_", x, where);
   require<DtypeError>(is_floating(x.dtype()), "scale_", where, "a floating-point tensor: ", x);
+  check_row(kernels::affine.forward, "scale_", x, where);
   kernels::affine.forward(x.device(), x, x, {factor, 0});
   x.storage()->mark_written("scale_");
 }

@@ -1,11 +1,22 @@
 // The checks that many ops begin with. Messages name the operand and show what was given.
 #pragma once
 #include "cinta/autograd/autocast.h"
+#include "cinta/backends/kernel.h"
 
 namespace cinta {
 
-inline void check_floating(const char* op, const char* name, const Tensor& x, Where where) {
+/// The device of `x` has `row`, and computes it in the type of `x`.
+inline void check_row(const KernelRow& row, const char* op, const Tensor& x, Where where) {
+  require<DeviceError>(row.has(x.device()), op, where, "the kernel ", row.name(), " is not implemented by backend ",
+                       x.device(), ", given ", x);
+  const FloatTypes floats = row.floats(x.device());
+  require<DtypeError>(floats.has(x.dtype()), op, where, "on ", x.device(), " the kernel ", row.name(), " computes in ",
+                      floats, ", given ", x, "; the device 'reference' computes in all types");
+}
+/// `x`, which `row` will read, is floating-point and of a type that its device computes in.
+inline void check_floating(const KernelRow& row, const char* op, const char* name, const Tensor& x, Where where) {
   require<DtypeError>(x && is_floating(x.dtype()), op, where, name, " is a floating-point tensor, given ", x);
+  check_row(row, op, x, where);
 }
 /// `other` has the type and device of `x`.
 inline void check_like(const char* op, const char* name, const Tensor& other, const Tensor& x, Where where) {

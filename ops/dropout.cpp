@@ -24,7 +24,7 @@ struct Dropout {
 }  // namespace
 
 Tensor dropout(const Tensor& x, const DropoutSite& site, Where where) {
-  check_floating("dropout", "x", x, where);
+  check_floating(kernels::dropout, "dropout", "x", x, where);
   check_dropout("dropout", site, x, where);
   if (site.p == 0) return x;
   return autograd::apply(Dropout{Draw(site)}, where, x);

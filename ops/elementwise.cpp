@@ -3,6 +3,7 @@
 
 #include "cinta/autograd/function.h"
 #include "cinta/backends/kernels/elementwise.h"
+#include "cinta/ops/check.h"
 #include "cinta/ops/reduce.h"
 #include "cinta/ops/shape.h"
 #include "cinta/ops/unary.h"
@@ -16,11 +17,12 @@ using autograd::Sinks;
 using autograd::tracked;
 using kernels::Scalars;
 
-void check_pair(const char* op, const Tensor& left, const Tensor& right, Where where) {
+void check_pair(const KernelRow& row, const char* op, const Tensor& left, const Tensor& right, Where where) {
   require<DtypeError>(left && right && autograd::reconciled(left.dtype(), right.dtype()), op, where,
                       "operands have one type: ", left, " with ", right);
   require<DeviceError>(left.device() == right.device(), op, where, "operands lie on one device: ", left, " with ",
                        right);
+  check_row(row, op, left, where);
 }
 
 View broadcast(const Tensor& x, const Shape& shape) {
@@ -125,7 +127,7 @@ struct WhereOp {
 
 template <class Op>
 Tensor arithmetic(const Tensor& left, const Tensor& right, Where where) {
-  check_pair(Op::name, left, right, where);
+  check_pair(Op::row(), Op::name, left, right, where);
   require<DtypeError>(is_floating(left.dtype()), Op::name, where, "floating-point operands: ", left, " with ", right);
   Op op;
   op.where = where;
@@ -133,7 +135,7 @@ Tensor arithmetic(const Tensor& left, const Tensor& right, Where where) {
 }
 
 Tensor compare(const kernels::Binary& row, const Tensor& left, const Tensor& right, Where where) {
-  check_pair(row.name(), left, right, where);
+  check_pair(row, row.name(), left, right, where);
   return run_binary(row, left, right, Dtype::boolean, where);
 }
 
@@ -169,7 +171,7 @@ Tensor greater_equal(const Tensor& left, const Tensor& right, Where where) {
 }
 
 Tensor where(const Tensor& condition, const Tensor& left, const Tensor& right, Where place) {
-  check_pair("where", left, right, place);
+  check_pair(kernels::where, "where", left, right, place);
   require<DtypeError>(condition && condition.dtype() == Dtype::boolean, "where", place,
                       "the condition is bool: ", condition);
   require<DeviceError>(condition.device() == left.device(), "where", place, "one device: ", condition, " with ", left);

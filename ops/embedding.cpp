@@ -121,14 +121,14 @@ struct EmbeddingSum {
   }
 };
 
-void check_table(const char* op, const char* name, const Tensor& table, Where where) {
-  check_floating(op, name, table, where);
+void check_table(const KernelRow& row, const char* op, const char* name, const Tensor& table, Where where) {
+  check_floating(row, op, name, table, where);
   require<ShapeError>(table.rank() == 2, op, where, name, " is a table of rows [V,N], given ", table);
   require<ShapeError>(table.size(0) > 0, op, where, name, " has at least one row, given ", table);
 }
 
 Tensor gather(const char* op, const Tensor& table, const Tensor& index, int64_t skip, Where where) {
-  check_table(op, "table", table, where);
+  check_table(kernels::gather_rows, op, "table", table, where);
   check_index(op, "index", index, Dtype::i64, table, where);
   Tensor rows = apply(GatherRows{op, skip, {}}, where, table, index);
   context().check_status_of(op, table.device(), where);
@@ -146,7 +146,7 @@ Tensor embedding(const Tensor& table, const Tensor& index, int64_t skip, Where w
 }
 
 Tensor index_select(const Tensor& x, int dim, const Tensor& index, Where where) {
-  check_floating("index_select", "x", x, where);
+  check_floating(kernels::gather_rows, "index_select", "x", x, where);
   const int normal = normalize_dim(dim, x.rank(), "index_select", where);
   check_index("index_select", "index", index, Dtype::i64, x, where);
   require<ShapeError>(index.rank() == 1, "index_select", where, "index is a list [K], given ", index);
@@ -162,9 +162,9 @@ Tensor index_select(const Tensor& x, int dim, const Tensor& index, Where where) 
 Tensor embedding_sum(const Tensor& word, const Tensor& position, const Tensor& type, const Tensor& ids,
                      const Tensor& types, const Tensor& places, int64_t skip, Where where) {
   constexpr const char* op = "embedding_sum";
-  check_table(op, "word", word, where);
+  check_table(kernels::embedding_sum, op, "word", word, where);
   for (const auto& [name, table] : {std::pair{"position", &position}, std::pair{"type", &type}}) {
-    check_table(op, name, *table, where);
+    check_table(kernels::embedding_sum, op, name, *table, where);
     check_like(op, name, *table, word, where);
     require<ShapeError>(table->size(1) == word.size(1), op, where, name, " has rows as long as those of word: ", *table,
                         " beside ", word);

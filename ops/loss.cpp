@@ -5,6 +5,8 @@
 #include <numeric>
 
 #include "cinta/autograd/function.h"
+#include "cinta/backends/kernels/elementwise.h"
+#include "cinta/backends/kernels/reduce.h"
 #include "cinta/backends/kernels/softmax.h"
 #include "cinta/core/context.h"
 #include "cinta/ops/activation.h"
@@ -76,8 +78,8 @@ Tensor reduce(const Tensor& losses, Reduction reduction, Where where) {
   return reduction == Reduction::sum ? sum(losses, {}, false, where) : mean(losses, {}, false, where);
 }
 
-void check_labels(const char* op, const Tensor& logits, const Tensor& labels, Where where) {
-  check_floating(op, "logits", logits, where);
+void check_labels(const KernelRow& row, const char* op, const Tensor& logits, const Tensor& labels, Where where) {
+  check_floating(row, op, "logits", logits, where);
   check_index(op, "labels", labels, Dtype::i64, logits, where);
   require<ShapeError>(logits.rank() >= 1 && logits.size(-1) > 0, op, where, "logits[..,V] with V > 0, given ", logits);
   require<ShapeError>(
@@ -85,9 +87,9 @@ void check_labels(const char* op, const Tensor& logits, const Tensor& labels, Wh
       "labels[..] for logits[..,V]: logits ", logits, ", labels ", labels);
 }
 
-void check_pair(const char* op, const char* name, const Tensor& x, const char* other_name, const Tensor& other,
-                Reduction reduction, Where where) {
-  check_floating(op, name, x, where);
+void check_pair(const KernelRow& row, const char* op, const char* name, const Tensor& x, const char* other_name,
+                const Tensor& other, Reduction reduction, Where where) {
+  check_floating(row, op, name, x, where);
   check_like(op, other_name, other, x, where);
   require<ShapeError>(x.shape() == other.shape(), op, where, name, " and ", other_name, " have one shape: ", x, " and ",
                       other);
@@ -99,7 +101,7 @@ void check_pair(const char* op, const char* name, const Tensor& x, const char* o
 
 Tensor cross_entropy(const Tensor& logits, const Tensor& labels, const CrossEntropyOptions& options, Where where) {
   constexpr const char* op = "cross_entropy";
-  check_labels(op, logits, labels, where);
+  check_labels(kernels::cross_entropy, op, logits, labels, where);
   require(options.label_smoothing >= 0 && options.label_smoothing <= 1, op, where,
           "label_smoothing lies in [0, 1], given ", options.label_smoothing);
   const kernels::CrossEntropy row{options.ignore_index, static_cast<float>(options.label_smoothing)};
@@ -118,18 +120,18 @@ Tensor count_items(const Tensor& labels, int64_t ignore_index, Dtype dtype, Wher
 }
 
 Tensor count_correct(const Tensor& logits, const Tensor& labels, Where where) {
-  check_labels("count_correct", logits, labels, where);
+  check_labels(kernels::argmax, "count_correct", logits, labels, where);
   return sum(cast(equal(argmax(logits, -1, false, where), labels, where), Dtype::f32, where), {}, false, where);
 }
 
 Tensor mse(const Tensor& prediction, const Tensor& target, Reduction reduction, Where where) {
-  check_pair("mse", "prediction", prediction, "target", target, reduction, where);
+  check_pair(kernels::subtract, "mse", "prediction", prediction, "target", target, reduction, where);
   const Tensor distance = subtract(autograd::widened("mse", prediction), autograd::widened("mse", target), where);
   return reduce(multiply(distance, distance, where), reduction, where);
 }
 
 Tensor bce_with_logits(const Tensor& logits, const Tensor& target, Reduction reduction, Where where) {
-  check_pair("bce_with_logits", "logits", logits, "target", target, reduction, where);
+  check_pair(kernels::softplus.forward, "bce_with_logits", "logits", logits, "target", target, reduction, where);
   // -log sigmoid(x) = softplus(-x). The shorter softplus(x) - x t loses all digits of a small loss at t = 1.
   const Tensor if_true = multiply(target, softplus(affine(logits, -1, 0, where), where), where);
   const Tensor if_false = multiply(affine(target, -1, 1, where), softplus(logits, where), where);
@@ -138,7 +140,7 @@ Tensor bce_with_logits(const Tensor& logits, const Tensor& target, Reduction red
 }
 
 Tensor kl_div(const Tensor& log_p, const Tensor& log_q, Reduction reduction, Where where) {
-  check_pair("kl_div", "log_p", log_p, "log_q", log_q, reduction, where);
+  check_pair(kernels::exp.forward, "kl_div", "log_p", log_p, "log_q", log_q, reduction, where);
   require<ShapeError>(log_p.rank() >= 1, "kl_div", where, "at least one dimension, given ", log_p);
   const Tensor p = exp(log_p, where), zero = constant(p, 0);
   // Where p is 0 its logarithm is -inf: nothing of that class may reach the sum, nor its gradient.

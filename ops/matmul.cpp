@@ -4,6 +4,7 @@
 #include "cinta/autograd/function.h"
 #include "cinta/backends/kernels/reduce.h"
 #include "cinta/ops/activation.h"
+#include "cinta/ops/check.h"
 #include "cinta/ops/elementwise.h"
 #include "cinta/ops/narrow_linear.h"
 #include "cinta/ops/reduce.h"
@@ -17,11 +18,12 @@ using autograd::mode;
 using autograd::Saved;
 using autograd::Sinks;
 
-void check_pair(const char* op, const Tensor& left, const Tensor& right, Where where) {
+void check_pair(const KernelRow& row, const char* op, const Tensor& left, const Tensor& right, Where where) {
   require<DtypeError>(left && right && is_floating(left.dtype()) && autograd::reconciled(left.dtype(), right.dtype()),
                       op, where, "operands of one floating-point type: lhs ", left, " x rhs ", right);
   require<DeviceError>(left.device() == right.device(), op, where, "operands on one device: lhs ", left, " x rhs ",
                        right);
+  check_row(row, op, left, where);
 }
 
 /// A view whose last two dimensions are kept and whose leading ones are broadcast to `leading`.
@@ -166,7 +168,7 @@ struct Linear {
 }  // namespace
 
 Tensor matmul(const Tensor& left, const Tensor& right, Where where) {
-  check_pair("matmul", left, right, where);
+  check_pair(kernels::matmul, "matmul", left, right, where);
   require<ShapeError>(left.rank() >= 2 && right.rank() >= 2, "matmul", where,
                       "operands have at least two dimensions: lhs ", left, " x rhs ", right);
   require<ShapeError>(left.size(-1) == right.size(-2), "matmul", where, "inner sizes differ: lhs ", left, " x rhs ",
@@ -175,11 +177,11 @@ Tensor matmul(const Tensor& left, const Tensor& right, Where where) {
 }
 
 Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation activation, Where where) {
-  check_pair("linear", x, w, where);
+  check_pair(kernels::linear, "linear", x, w, where);
   require<ShapeError>(x.rank() >= 1 && w.rank() == 2 && x.size(-1) == w.size(1), "linear", where,
                       "x[..,K] and w[N,K]: x ", x, ", w ", w);
   if (bias) {
-    check_pair("linear", x, bias, where);
+    check_pair(kernels::linear, "linear", x, bias, where);
     require<ShapeError>(bias.rank() == 1 && bias.size(0) == w.size(0), "linear", where, "bias[N] for w[N,K]: w ", w,
                         ", bias ", bias);
   }

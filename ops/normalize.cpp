@@ -100,13 +100,13 @@ struct RmsNorm {
 }  // namespace
 
 Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, double eps, Where where) {
-  check_normalized("layer_norm", x, eps, where);
+  check_normalized(kernels::layer_norm, "layer_norm", x, eps, where);
   check_parameters("layer_norm", x, {{"gain", &gain}, {"bias", &bias}}, where);
   return autograd::apply(LayerNorm{static_cast<float>(eps), {}, {}, {}, {}, {}, {}, {}}, where, x, gain, bias);
 }
 
 Tensor rms_norm(const Tensor& x, const Tensor& gain, double eps, Where where) {
-  check_normalized("rms_norm", x, eps, where);
+  check_normalized(kernels::rms_norm, "rms_norm", x, eps, where);
   check_parameters("rms_norm", x, {{"gain", &gain}}, where);
   return autograd::apply(RmsNorm{static_cast<float>(eps), {}, {}, {}, {}}, where, x, gain);
 }

@@ -7,8 +7,8 @@
 
 namespace cinta {
 
-inline void check_normalized(const char* op, const Tensor& x, double eps, Where where) {
-  check_floating(op, "x", x, where);
+inline void check_normalized(const KernelRow& row, const char* op, const Tensor& x, double eps, Where where) {
+  check_floating(row, op, "x", x, where);
   require<ShapeError>(x.rank() >= 1 && x.size(-1) > 0, op, where, "x[..,N] with N > 0, given ", x);
   require(eps >= 0, op, where, "eps is not negative, given ", eps);
 }

@@ -2,7 +2,9 @@
 #include "cinta/ops/reduce.h"
 
 #include "cinta/autograd/function.h"
+#include "cinta/backends/kernels/elementwise.h"
 #include "cinta/backends/kernels/reduce.h"
+#include "cinta/ops/check.h"
 #include "cinta/ops/elementwise.h"
 #include "cinta/ops/shape.h"
 
@@ -14,8 +16,8 @@ using autograd::Saved;
 using autograd::Sinks;
 
 /// Which dimensions are reduced, as a shape of 1s (reduced) and the old sizes.
-Shape reduced_shape(const Tensor& x, const std::vector<int>& dims, const char* op, Where where) {
-  require<DtypeError>(x && is_floating(x.dtype()), op, where, "a floating-point tensor, given ", x);
+Shape reduced_shape(const KernelRow& row, const Tensor& x, const std::vector<int>& dims, const char* op, Where where) {
+  check_floating(row, op, "x", x, where);
   Shape shape = x.shape();
   if (dims.empty()) return Shape::filled(x.rank(), 1);
   std::array<bool, max_rank> seen{};
@@ -90,12 +92,12 @@ struct Max {
 }  // namespace
 
 Tensor sum(const Tensor& x, std::vector<int> dims, bool keep_dims, Where where) {
-  const Shape shape = reduced_shape(x, dims, "sum", where);
+  const Shape shape = reduced_shape(kernels::sum, x, dims, "sum", where);
   return drop_dims(apply(Sum{shape, {}}, where, x), dims, keep_dims, where);
 }
 
 Tensor mean(const Tensor& x, std::vector<int> dims, bool keep_dims, Where where) {
-  const Shape shape = reduced_shape(x, dims, "mean", where);
+  const Shape shape = reduced_shape(kernels::sum, x, dims, "mean", where);
   const int64_t count = reduced_count(x, shape);
   require<ShapeError>(count > 0, "mean", where, "at least one element a result: ", x);
   // The sum of a narrow type's elements may lie outside it where their mean does not.
@@ -105,7 +107,7 @@ Tensor mean(const Tensor& x, std::vector<int> dims, bool keep_dims, Where where)
 }
 
 Tensor var(const Tensor& x, std::vector<int> dims, int correction, bool keep_dims, Where where) {
-  const Shape shape = reduced_shape(x, dims, "var", where);
+  const Shape shape = reduced_shape(kernels::sum, x, dims, "var", where);
   const int64_t count = reduced_count(x, shape);
   require<ShapeError>(count > correction, "var", where, "more than ", correction, " elements a result: ", x, " gives ",
                       count);
@@ -116,14 +118,14 @@ Tensor var(const Tensor& x, std::vector<int> dims, int correction, bool keep_dim
 }
 
 Tensor max(const Tensor& x, std::vector<int> dims, bool keep_dims, Where where) {
-  const Shape shape = reduced_shape(x, dims, "max", where);
+  const Shape shape = reduced_shape(kernels::max, x, dims, "max", where);
   require<ShapeError>(x.numel() > 0 || shape.numel() == 0, "max", where, "at least one element a result: ", x);
   return drop_dims(apply(Max{shape, {}, {}}, where, x), dims, keep_dims, where);
 }
 
 Tensor argmax(const Tensor& x, int dim, bool keep_dim, Where where) {
   const int normal = normalize_dim(dim, x.rank(), "argmax", where);
-  const Shape shape = reduced_shape(x, {normal}, "argmax", where);
+  const Shape shape = reduced_shape(kernels::argmax, x, {normal}, "argmax", where);
   require<ShapeError>(x.size(normal) > 0 || shape.numel() == 0, "argmax", where, "at least one element a result: ", x);
   Tensor out = empty(shape, Dtype::i64, x.device());
   kernels::argmax(x.device(), out, x, normal);
@@ -131,7 +133,7 @@ Tensor argmax(const Tensor& x, int dim, bool keep_dim, Where where) {
 }
 
 Tensor logsumexp(const Tensor& x, std::vector<int> dims, bool keep_dims, Where where) {
-  const Shape kept = reduced_shape(x, dims, "logsumexp", where);
+  const Shape kept = reduced_shape(kernels::exp.forward, x, dims, "logsumexp", where);
   require<ShapeError>(x.numel() > 0 || kept.numel() == 0, "logsumexp", where, "at least one element a result: ", x);
   // The largest element is only a shift: the result does not depend on it, so the tape need not follow it. A row of
   // -inf alone would give inf - inf: the clamp to the type's range keeps its shift finite.

@@ -102,7 +102,7 @@ struct ResidualNorm {
 Tensor residual_norm(const Tensor& x, const Tensor& x_bias, const Tensor& residual, const Tensor& gain,
                      const Tensor& bias, const ResidualNormOptions& options, Where where) {
   constexpr const char* op = "residual_norm";
-  check_normalized(op, x, options.eps, where);
+  check_normalized(kernels::residual_norm, op, x, options.eps, where);
   check_like(op, "residual", residual, x, where);
   require<ShapeError>(residual.shape() == x.shape(), op, where, "x and residual have one shape: ", x, " and ",
                       residual);

@@ -39,7 +39,7 @@ struct Softmax {
 
 Tensor along(bool logarithm, const Tensor& x, int dim, Where where) {
   const char* op = logarithm ? "log_softmax" : "softmax";
-  check_floating(op, "x", x, where);
+  check_floating(logarithm ? kernels::log_softmax : kernels::softmax, op, "x", x, where);
   const int normal = normalize_dim(dim, x.rank(), op, where), last = x.rank() - 1;
   if (normal == last) return autograd::apply(Softmax{logarithm, {}}, where, x);
   return transpose(autograd::apply(Softmax{logarithm, {}}, where, transpose(x, normal, last)), normal, last);

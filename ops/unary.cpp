@@ -2,6 +2,7 @@
 #include "cinta/ops/unary.h"
 
 #include "cinta/autograd/function.h"
+#include "cinta/ops/check.h"
 #include "cinta/ops/elementwise.h"
 
 namespace cinta {
@@ -43,7 +44,7 @@ struct Unary {
 
 Tensor unary(const kernels::UnaryRow& row, const Tensor& x, Derivative derivative, kernels::Scalars scalars,
              Where where) {
-  require<DtypeError>(x && is_floating(x.dtype()), row.forward.name(), where, "a floating-point tensor, given ", x);
+  check_floating(row.forward, row.forward.name(), "x", x, where);
   return autograd::apply(Unary{&row, derivative, scalars, {}, {}}, where, x);
 }
 

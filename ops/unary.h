@@ -9,7 +9,7 @@ namespace cinta {
 /// row.
 using Derivative = Tensor (*)(const Tensor& x, const Tensor& y, kernels::Scalars scalars);
 
-/// y = f(x) through `row`. Throws DtypeError unless x is floating-point.
+/// y = f(x) through `row`. Throws DtypeError unless x is of a floating-point type that its device computes in.
 Tensor unary(const kernels::UnaryRow& row, const Tensor& x, Derivative derivative, kernels::Scalars scalars,
              Where where);
 

@@ -5,7 +5,7 @@
 
 #include "cinta/autograd/mode.h"
 #include "cinta/autograd/tape.h"
-#include "cinta/backends/kernel.h"
+#include "cinta/backends/kernels/elementwise.h"
 #include "cinta/core/context.h"
 #include "cinta/core/plugin.h"
 #include "cinta/data/batches.h"
@@ -14,6 +14,7 @@
 #include "cinta/ops/activation.h"
 #include "cinta/ops/elementwise.h"
 #include "cinta/ops/loss.h"
+#include "cinta/ops/matmul.h"
 #include "cinta/ops/shape.h"
 #include "cinta/optim/adamw.h"
 #include "cinta/optim/sgd.h"
@@ -92,9 +93,19 @@ TEST_CASE("a bad label on a backend from outside is found", "[foreign_backend]")
   CHECK_THAT(error_of<ValueError>([&] { item(loss); }), Contains("index 10 at position 1") && Contains("npu"));
 }
 
-TEST_CASE("a kernel that a backend does not have is named", "[foreign_backend]") {
+TEST_CASE("a kernel that a backend does not have, or not in this type, is named before memory is asked for",
+          "[foreign_backend]") {
   const Tensor x = from_values<float>({1, 2}, {2}, npu());
-  CHECK_THAT(error_of<DeviceError>([&] { softplus(x); }), Contains("[softplus]") && Contains("npu"));
+  const Tensor wide = from_values<double>({1, 2, 3, 4}, {2, 2}, npu());
+  const int64_t requests = memory_statistics(npu()).requests;
+  CHECK_THAT(error_of<DeviceError>([&] { softplus(x); }),
+             Contains("[softplus] the kernel softplus is not implemented by backend npu, given f32[2]@npu, "
+                      "foreign_backend.cpp:"));
+  CHECK_THAT(error_of<DtypeError>([&] { matmul(wide, wide); }),
+             Contains("[matmul] on npu the kernel matmul computes in f32, f16") && Contains("given f64[2,2]@npu") &&
+                 Contains("foreign_backend.cpp:"));
+  CHECK(memory_statistics(npu()).requests == requests);
+  CHECK_THROWS_AS(kernels::softplus.forward(npu(), x, x, {}), DeviceError);
 }
 
 TEST_CASE("loading a backend again gives the same device", "[foreign_backend]") { CHECK(npu() == npu()); }

@@ -87,8 +87,8 @@ void one_tensor() {
   };
   for (const auto& [name, function] : functions) {
     auto call = [&](In x) { function(x[0]); };
-    bad<DtypeError>(join("[", name, "] a floating-point tensor, given i64[2,3]@cpu"), {i({2, 3})}, call);
-    bad<DtypeError>(join("[", name, "] a floating-point tensor, given (no tensor)"), {Tensor()}, call);
+    bad<DtypeError>(join("[", name, "] x is a floating-point tensor, given i64[2,3]@cpu"), {i({2, 3})}, call);
+    bad<DtypeError>(join("[", name, "] x is a floating-point tensor, given (no tensor)"), {Tensor()}, call);
   }
 }
 
@@ -123,7 +123,7 @@ void two_tensors() {
     bad<ShapeError>(join("[", name, "] shapes ", apart), {f({2, 3}), f({4, 5})}, call);
   for (const Call& call : {Call([](In x) { -x[0]; }), Call([](In x) { x[0] * 2; }), Call([](In x) { 2 * x[0]; }),
                            Call([](In x) { x[0] + 2; }), Call([](In x) { x[0] - 2; })})
-    bad<DtypeError>("[affine] a floating-point tensor, given i64[2]@cpu", {i({2})}, call);
+    bad<DtypeError>("[affine] x is a floating-point tensor, given i64[2]@cpu", {i({2})}, call);
   bad<DtypeError>("[add] floating-point operands: i64[2]@cpu with i64[2]@cpu", {i({2}), i({2})},
                   [](In x) { add(x[0], x[1]); });
 }
@@ -169,7 +169,7 @@ void reductions() {
                   [](In x) { var(x[0], {1}); });
   bad<ShapeError>("[max] at least one element a result: f32[2,0]@cpu", {f({2, 0})}, [](In x) { max(x[0], {1}); });
   bad<ShapeError>("[argmax] at least one element a result: f32[2,0]@cpu", {f({2, 0})}, [](In x) { argmax(x[0], 1); });
-  bad<DtypeError>("[argmax] a floating-point tensor, given i64[2]@cpu", {i({2})}, [](In x) { argmax(x[0], 0); });
+  bad<DtypeError>("[argmax] x is a floating-point tensor, given i64[2]@cpu", {i({2})}, [](In x) { argmax(x[0], 0); });
   bad<ShapeError>("[logsumexp] at least one element a result: f32[2,0]@cpu", {f({2, 0})},
                   [](In x) { logsumexp(x[0], {1}); });
   bad<ShapeError>("[sum_to] [2,5] broadcasts to the shape of f32[2,3]@cpu", {f({2, 3})}, [](In x) {

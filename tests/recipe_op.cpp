@@ -110,7 +110,7 @@ TEST_CASE("a bad call of the recipe's op is an error that says so", "[recipe]") 
     for (const Tensor& wrong : {full({2, 3}, 0, Dtype::i64), Tensor()}) {
       const std::string error = testing::error_of<DtypeError>([&] { function(wrong); });
       INFO(error);
-      CHECK(error.starts_with(join("[", name, "] a floating-point tensor, given ", wrong, ", recipe_op.cpp:")));
+      CHECK(error.starts_with(join("[", name, "] x is a floating-point tensor, given ", wrong, ", recipe_op.cpp:")));
     }
 }
 

@@ -32,8 +32,9 @@ void check_isa();
 template <int level>
 struct InstallAtLevel {
   template <class Signature>
-  InstallAtLevel(Kernel<Signature>& kernel, typename Kernel<Signature>::Function function) {
-    if (level <= isa_level()) kernel.install(cpu, function, level);
+  InstallAtLevel(Kernel<Signature>& kernel, typename Kernel<Signature>::Function function,
+                 FloatTypes floats = all_floats) {
+    if (level <= isa_level()) kernel.install(cpu, function, floats, level);
   }
 };
 

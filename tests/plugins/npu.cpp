@@ -57,7 +57,8 @@ kernels::Segments local(kernels::Segments s) { return {local(s.ends), local(s.ra
 /// Fills this device's cell of `row` with the CPU's arithmetic on local addresses.
 template <auto& row, class... Args>
 void install_row(Kernel<void(Args...)>&, Device device) {
-  row.install(device, [](Args... args) { row(cpu, local(args)...); });
+  row.install(
+      device, [](Args... args) { row(cpu, local(args)...); }, row.floats(cpu));
 }
 template <auto&... rows>
 void install_rows(Device device) {

@@ -2,7 +2,6 @@
 // mask: dV = (P M)^T dO; dP = (dO V^T) M; dS = P (dP - sum(dP P)); dQ = scale dS K; dK = scale dS^T Q.
 #include <utility>
 
-#include "cinta/backends/cpu/check.h"
 #include "cinta/backends/cpu/parallel.h"
 #include "cinta/backends/cpu/simd/attention.h"
 #include "cinta/backends/cpu/simd/rows.h"
@@ -97,14 +96,13 @@ void attend_gradients(const Operands& x, const Attention& options, const Dropout
 
 void attention_backward(View dq, View dk, View dv, View grad_o, View q, View k, View v, View, View lse,
                         Attention options) {
-  for (const View& view : {dq, dk, dv, grad_o, q, k, v, lse}) require_narrow(view);
   const DropoutSite site(options.dropout);
   const Operands operands{dq, dk, dv, grad_o, q, k, v, lse};
   parallel_for(q.size(0) * q.size(1) * sequences_of(options), 1,
                [&](int64_t number, int64_t) { attend_gradients(operands, options, site, number); });
 }
 
-const InstallSimd here{kernels::attention_backward, attention_backward};
+const InstallSimd here{kernels::attention_backward, attention_backward, floats_of_32_bits};
 
 }  // namespace
 #include "cinta/backends/cpu/isa_end.h"

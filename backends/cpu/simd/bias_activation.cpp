@@ -1,5 +1,4 @@
 // What follows a matrix product: bias and activation in one pass, and their gradients in one pass with the bias's sums.
-#include "cinta/backends/cpu/check.h"
 #include "cinta/backends/cpu/simd/activation.h"
 #include "cinta/backends/cpu/simd/columns.h"
 #include "cinta/backends/kernels/matmul.h"
@@ -54,7 +53,6 @@ const float* bias_block(const View& bias, int64_t first, int64_t count, float* b
 }
 
 void forward(View y, View x, View bias, Activation activation) {
-  for (const View& view : {y, x, bias}) require_narrow(view);
   const int64_t columns = x.size(-1), rows = columns ? x.numel() / columns : 0;
   with_formulas(activation, [&](auto value, auto) {
     column_sums(rows, columns, View{}, 0, [&](int64_t row, int64_t first, int64_t count, float*) {
@@ -69,7 +67,6 @@ void forward(View y, View x, View bias, Activation activation) {
 }
 
 void backward(View dx, View dbias, View dy, View x, View bias, Activation activation, float beta) {
-  for (const View& view : {dx, dbias, dy, x, bias}) require_narrow(view);
   const int64_t columns = dy.size(-1), rows = columns ? dy.numel() / columns : 0;
   with_formulas(activation, [&](auto, auto slope) {
     column_sums(rows, columns, dbias, beta, [&](int64_t row, int64_t first, int64_t count, float* lanes) {
@@ -88,8 +85,8 @@ void backward(View dx, View dbias, View dy, View x, View bias, Activation activa
   });
 }
 
-const InstallSimd bias_activation{kernels::bias_activation, forward};
-const InstallSimd bias_activation_backward{kernels::bias_activation_backward, backward};
+const InstallSimd bias_activation{kernels::bias_activation, forward, floats_of_32_bits};
+const InstallSimd bias_activation_backward{kernels::bias_activation_backward, backward, floats_of_32_bits};
 
 }  // namespace
 #include "cinta/backends/cpu/isa_end.h"

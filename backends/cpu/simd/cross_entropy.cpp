@@ -1,5 +1,4 @@
 // Softmax and cross-entropy in one: two passes over the logits forward, one backward, nothing of their size kept.
-#include "cinta/backends/cpu/check.h"
 #include "cinta/backends/cpu/parallel.h"
 #include "cinta/backends/cpu/simd/rows.h"
 #include "cinta/backends/cpu/status.h"
@@ -15,7 +14,6 @@ bool counts(int64_t label, int64_t classes, const CrossEntropy& options) {
 }
 
 void cross_entropy(View loss, View lse, View logits, View labels, CrossEntropy options, void* status) {
-  for (const View& view : {loss, lse, logits}) require_narrow(view);
   const int64_t classes = columns_of(logits), rows = rows_of(logits);
   const int64_t* label = labels.as<const int64_t>();
   check_indices(
@@ -41,7 +39,6 @@ void cross_entropy(View loss, View lse, View logits, View labels, CrossEntropy o
 }
 
 void cross_entropy_backward(View dlogits, View dloss, View logits, View lse, View labels, CrossEntropy options) {
-  for (const View& view : {dlogits, dloss, logits, lse}) require_narrow(view);
   const int64_t classes = columns_of(logits);
   const float smoothing = options.label_smoothing, share = smoothing / static_cast<float>(classes);
   parallel_for(rows_of(logits), rows_of_tile(classes), [&](int64_t begin, int64_t end) {
@@ -66,8 +63,9 @@ void cross_entropy_backward(View dlogits, View dloss, View logits, View lse, Vie
   });
 }
 
-const InstallSimd cross_entropy_here{kernels::cross_entropy, cross_entropy};
-const InstallSimd cross_entropy_backward_here{kernels::cross_entropy_backward, cross_entropy_backward};
+const InstallSimd cross_entropy_here{kernels::cross_entropy, cross_entropy, floats_of_32_bits};
+const InstallSimd cross_entropy_backward_here{kernels::cross_entropy_backward, cross_entropy_backward,
+                                              floats_of_32_bits};
 
 }  // namespace
 #include "cinta/backends/cpu/isa_end.h"

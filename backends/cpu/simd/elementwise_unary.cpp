@@ -9,7 +9,7 @@ namespace {
 
 using S = Numbers;
 const InstallUnary affine{kernels::affine,
-                          unary([](float x, S s) { return s.a * x + s.b; }, [](float, S s) { return s.a; })};
+                          unary([](auto x, auto s) { return s.a * x + s.b; }, [](auto, auto s) { return s.a; })};
 const InstallUnary exp{kernels::exp, unary([](float x, S) { return math::exp(x); }, [](float y, S) { return y; })};
 const InstallUnary log{kernels::log, unary([](float x, S) { return math::log(x); }, [](float x, S) { return 1 / x; })};
 const InstallUnary sqrt{kernels::sqrt,

@@ -3,7 +3,6 @@
 
 #include <cstring>
 
-#include "cinta/backends/cpu/check.h"
 #include "cinta/backends/cpu/parallel.h"
 #include "cinta/backends/cpu/simd/rows.h"
 #include "cinta/backends/cpu/status.h"
@@ -21,7 +20,6 @@ void report(void* status, const View& index, int64_t limit) {
 }
 
 void gather_rows(View y, View table, View index, void* status) {
-  for (const View& view : {y, table}) require_narrow(view);
   const int64_t n = columns_of(y), rows = rows_of(y), limit = table.size(0);
   report(status, index, limit);
   parallel_for(rows, rows_of_tile(n), [&](int64_t begin, int64_t end) {
@@ -42,7 +40,6 @@ void gather_rows(View y, View table, View index, void* status) {
 constexpr int64_t scatter_columns = 64;
 
 void scatter_add_rows(View dtable, View dy, View index, int64_t skip, float beta) {
-  for (const View& view : {dtable, dy}) require_narrow(view);
   const int64_t n = columns_of(dtable), limit = rows_of(dtable), rows = rows_of(dy);
   const int64_t* target = index.as<const int64_t>();
   const int64_t column_tiles = (n + scatter_columns - 1) / scatter_columns;
@@ -81,7 +78,6 @@ void scatter_add_rows(View dtable, View dy, View index, int64_t skip, float beta
 
 void embedding_sum(View y, View word, View position, View type, View ids, View types, View places, int64_t sequence,
                    void* status) {
-  for (const View& view : {y, word, position, type}) require_narrow(view);
   const int64_t n = columns_of(y);
   report(status, ids, word.size(0));
   if (types) report(status, types, type.size(0));
@@ -102,9 +98,9 @@ void embedding_sum(View y, View word, View position, View type, View ids, View t
   });
 }
 
-const InstallSimd gather{kernels::gather_rows, gather_rows};
-const InstallSimd scatter{kernels::scatter_add_rows, scatter_add_rows};
-const InstallSimd sum{kernels::embedding_sum, embedding_sum};
+const InstallSimd gather{kernels::gather_rows, gather_rows, floats_of_32_bits};
+const InstallSimd scatter{kernels::scatter_add_rows, scatter_add_rows, floats_of_32_bits};
+const InstallSimd sum{kernels::embedding_sum, embedding_sum, floats_of_32_bits};
 
 }  // namespace
 #include "cinta/backends/cpu/isa_end.h"

@@ -1,7 +1,6 @@
 // Layer norm and RMS norm.
 #include "cinta/backends/kernels/normalize.h"
 
-#include "cinta/backends/cpu/check.h"
 #include "cinta/backends/cpu/simd/normalize.h"
 
 #include "cinta/backends/cpu/isa_begin.h"
@@ -10,7 +9,6 @@ namespace {
 /// Both norms forward: `mean` is absent for RMS norm.
 void forward(const View& y, const View& mean, const View& rstd, const View& x, const View& gain, const View& bias,
              float eps) {
-  for (const View& view : {y, mean, rstd, x, gain, bias}) require_narrow(view);
   const int64_t n = columns_of(x);
   float* parameters = scratch<float>(2 * n, Workspace::call);
   const float *g = parameter(gain, n, 1, parameters), *b = parameter(bias, n, 0, parameters + n);
@@ -31,7 +29,6 @@ void forward(const View& y, const View& mean, const View& rstd, const View& x, c
 
 void backward(const View& dx, const Summed& dgain, const Summed& dbias, const View& dy, const View& x, const View& mean,
               const View& rstd, const View& gain) {
-  for (const View& view : {dx, dgain.view, dbias.view, dy, x, mean, rstd, gain}) require_narrow(view);
   const int64_t n = columns_of(x), rows = rows_of(x);
   double* partial = scratch<double>(partial_sums(rows, n, 2) + n, Workspace::call);
   const float* g = parameter(gain, n, 1, reinterpret_cast<float*>(partial + partial_sums(rows, n, 2)));
@@ -58,10 +55,10 @@ void rms_norm_backward(View dx, View dgain, View dy, View x, View rstd, View gai
   backward(dx, {dgain, beta_gain}, {View{}, 0}, dy, x, {}, rstd, gain);
 }
 
-const InstallSimd layer_norm_here{kernels::layer_norm, layer_norm};
-const InstallSimd layer_norm_backward_here{kernels::layer_norm_backward, layer_norm_backward};
-const InstallSimd rms_norm_here{kernels::rms_norm, rms_norm};
-const InstallSimd rms_norm_backward_here{kernels::rms_norm_backward, rms_norm_backward};
+const InstallSimd layer_norm_here{kernels::layer_norm, layer_norm, floats_of_32_bits};
+const InstallSimd layer_norm_backward_here{kernels::layer_norm_backward, layer_norm_backward, floats_of_32_bits};
+const InstallSimd rms_norm_here{kernels::rms_norm, rms_norm, floats_of_32_bits};
+const InstallSimd rms_norm_backward_here{kernels::rms_norm_backward, rms_norm_backward, floats_of_32_bits};
 
 }  // namespace
 #include "cinta/backends/cpu/isa_end.h"

@@ -8,7 +8,6 @@
 #include <immintrin.h>
 #endif
 
-#include "cinta/backends/cpu/check.h"
 #include "cinta/backends/cpu/isa.h"
 #include "cinta/backends/cpu/layout.h"
 #include "cinta/backends/cpu/parallel.h"
@@ -64,8 +63,6 @@ void random_blocks(uint32_t* words, const DropoutSite& site, uint64_t first, int
 }
 
 void dropout_row(View y, View x, kernels::Dropout dropout) {
-  require_narrow(y);
-  require_narrow(x);
   const DropoutSite site(dropout);
   const int64_t columns = x.rank() ? x.size(-1) : 1, count = x.numel();
   const uint64_t first = static_cast<uint64_t>(site.first_row * columns);
@@ -84,7 +81,7 @@ void dropout_row(View y, View x, kernels::Dropout dropout) {
     }
   });
 }
-const InstallSimd dropout{kernels::dropout, dropout_row};
+const InstallSimd dropout{kernels::dropout, dropout_row, floats_of_32_bits};
 
 }  // namespace
 

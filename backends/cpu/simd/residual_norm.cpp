@@ -1,5 +1,4 @@
 // Bias, dropout, residual and layer norm in one pass over each row, and their gradients in one.
-#include "cinta/backends/cpu/check.h"
 #include "cinta/backends/cpu/simd/normalize.h"
 #include "cinta/backends/cpu/simd/random.h"
 #include "cinta/backends/kernels/normalize.h"
@@ -16,7 +15,6 @@ void draw(float* factors, const DropoutSite& site, bool drops, int64_t row, int6
 
 void forward(View y, View sum, View mean, View rstd, View x, View x_bias, View residual, View gain, View bias,
              float eps, Dropout dropout) {
-  for (const View& view : {y, sum, mean, rstd, x, x_bias, residual, gain, bias}) require_narrow(view);
   const int64_t n = columns_of(x);
   const DropoutSite site(dropout);
   const bool drops = dropout.p > 0;
@@ -49,7 +47,6 @@ void forward(View y, View sum, View mean, View rstd, View x, View x_bias, View r
 
 void backward(View dx, View dresidual, View dx_bias, View dgain, View dbias, View dy, View sum, View mean, View rstd,
               View gain, Dropout dropout, float beta_x_bias, float beta_gain, float beta_bias) {
-  for (const View& view : {dx, dresidual, dx_bias, dgain, dbias, dy, sum, mean, rstd, gain}) require_narrow(view);
   const int64_t n = columns_of(sum), rows = rows_of(sum);
   const DropoutSite site(dropout);
   const bool drops = dropout.p > 0;
@@ -77,8 +74,8 @@ void backward(View dx, View dresidual, View dx_bias, View dgain, View dbias, Vie
   });
 }
 
-const InstallSimd residual_norm{kernels::residual_norm, forward};
-const InstallSimd residual_norm_backward{kernels::residual_norm_backward, backward};
+const InstallSimd residual_norm{kernels::residual_norm, forward, floats_of_32_bits};
+const InstallSimd residual_norm_backward{kernels::residual_norm_backward, backward, floats_of_32_bits};
 
 }  // namespace
 #include "cinta/backends/cpu/isa_end.h"

@@ -1,7 +1,6 @@
 // Softmax and its logarithm, with gradients: each row is read into the first caches once.
 #include "cinta/backends/kernels/softmax.h"
 
-#include "cinta/backends/cpu/check.h"
 #include "cinta/backends/cpu/parallel.h"
 #include "cinta/backends/cpu/simd/rows.h"
 
@@ -11,7 +10,6 @@ namespace {
 /// Calls row(out, a, b, columns) with every row of the views; b may be absent and is null then.
 template <class Row>
 void each_row(const View& out, const View& a, const View& b, Row row) {
-  for (const View& view : {out, a, b}) require_narrow(view);
   const int64_t columns = columns_of(out);
   parallel_for(rows_of(out), rows_of_tile(columns), [&](int64_t begin, int64_t end) {
     const bool plain = out.dtype == Dtype::f32 && a.dtype == Dtype::f32 && (!b || b.dtype == Dtype::f32);
@@ -58,10 +56,10 @@ void log_softmax_backward(View dx, View dy, View y) {
   });
 }
 
-const InstallSimd softmax_here{kernels::softmax, softmax};
-const InstallSimd softmax_backward_here{kernels::softmax_backward, softmax_backward};
-const InstallSimd log_softmax_here{kernels::log_softmax, log_softmax};
-const InstallSimd log_softmax_backward_here{kernels::log_softmax_backward, log_softmax_backward};
+const InstallSimd softmax_here{kernels::softmax, softmax, floats_of_32_bits};
+const InstallSimd softmax_backward_here{kernels::softmax_backward, softmax_backward, floats_of_32_bits};
+const InstallSimd log_softmax_here{kernels::log_softmax, log_softmax, floats_of_32_bits};
+const InstallSimd log_softmax_backward_here{kernels::log_softmax_backward, log_softmax_backward, floats_of_32_bits};
 
 }  // namespace
 #include "cinta/backends/cpu/isa_end.h"
