@@ -8,6 +8,7 @@ void Saved::keep(const Tensor& tensor) {
   if (!kept_) return;
   const Node* node = mode().saving;
   op_ = node ? node->name() : "";
+  where_ = node ? node->where : Where();
   const bool own_output = tensor.slot && tensor.slot->producer && tensor.slot->producer.get() == node;
   if (own_output) output_ = tensor.slot;
   // A leaf is kept alive by its owner, so holding on to it costs nothing.
@@ -31,9 +32,9 @@ Tensor Saved::get() {
     hole_.reset();
     input_.reset();
   }
-  if (value_ && value_.storage()->version() != version_)
-    throw ValueError(join("[", op_, "] a tensor saved for backward, ", value_, ", was overwritten in place by ",
-                          value_.storage()->last_writer()));
+  if (value_)
+    require(value_.storage()->version() == version_, op_, where_, "a tensor saved for backward, ", value_,
+            ", was overwritten in place by ", value_.storage()->last_writer());
   Tensor out = value_;
   if (mode().recording && !out.slot) out.slot = output_.lock();  // not in value_: the node would hold itself
   return out;

@@ -9,7 +9,8 @@ class Saved {
   /// Called from an op's save(). Under a Keeper the tensor may become a hole.
   void keep(const Tensor& tensor);
   /// The tensor, brought back if need be, with its seat on the tape, so that a backward written with ops can be taped.
-  /// Throws ValueError naming both ops when it was overwritten in place meanwhile.
+  /// Throws ValueError naming both ops, and where the one that saved it was called, when it was overwritten in place
+  /// meanwhile.
   Tensor get();
   /// True iff something was kept.
   explicit operator bool() const { return kept_; }
@@ -20,6 +21,7 @@ class Saved {
   std::weak_ptr<Slot> output_;   // own output: holding it would be a cycle
   std::shared_ptr<Slot> input_;  // seat of an input while its value is a hole
   const char* op_ = "";
+  Where where_;
   uint32_t version_ = 0;
   int index_ = 0;
   bool kept_ = false;
