@@ -16,8 +16,8 @@ namespace {
 // which type is stored, and read by the next op.
 constexpr std::string_view low_ops[] = {"linear",   "matmul",        "attention", "self_attention", "layer_norm",
                                         "rms_norm", "residual_norm", "embedding", "embedding_sum",  "gather_rows"};
-constexpr std::string_view wide_ops[] = {"exp",      "log",    "sqrt", "rsqrt",   "pow",        "erf",
-                                         "softplus", "divide", "sum",  "softmax", "log_softmax"};
+constexpr std::string_view wide_ops[] = {"exp",      "log",    "sqrt",        "rsqrt", "pow",     "power_of",   "erf",
+                                         "softplus", "divide", "divide_into", "sum",   "softmax", "log_softmax"};
 constexpr std::string_view none_ops[] = {"cast",          "to",      "contiguous", "alias", "own_gradient",
                                          "add_gradients", "reshape", "permute",    "slice", "expand"};
 

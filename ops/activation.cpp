@@ -13,7 +13,7 @@ using kernels::Scalars;
 Tensor constant(const Tensor& like, double value) { return full({}, value, like.dtype(), like.device()); }
 /// positive where x > 0, otherwise negative.
 Tensor choose(const Tensor& x, const Tensor& positive, const Tensor& negative) {
-  return cinta::where(greater(x, constant(x, 0)), positive, negative);
+  return cinta::where(greater(x, 0), positive, negative);
 }
 
 }  // namespace
@@ -43,7 +43,7 @@ Tensor gelu_tanh(const Tensor& x, Where where) {
   auto derivative = [](const Tensor& x, const Tensor&, Scalars) {
     constexpr double k = 0.7978845608028654, c = 0.044715;  // sqrt(2/pi)
     const Tensor square = x * x, t = tanh((x + square * x * c) * k);
-    return (t + 1.0) * 0.5 + x * (-(t * t) + 1.0) * ((square * (3 * c) + 1.0) * (0.5 * k));
+    return (t + 1.0) * 0.5 + x * (1.0 - t * t) * ((square * (3 * c) + 1.0) * (0.5 * k));
   };
   return unary(kernels::gelu_tanh, x, derivative, {}, where);
 }
@@ -51,19 +51,19 @@ Tensor gelu_tanh(const Tensor& x, Where where) {
 Tensor silu(const Tensor& x, Where where) {
   auto derivative = [](const Tensor& x, const Tensor&, Scalars) {
     const Tensor s = sigmoid(x);
-    return s * (x * (-s + 1.0) + 1.0);
+    return s * (x * (1.0 - s) + 1.0);
   };
   return unary(kernels::silu, x, derivative, {}, where);
 }
 
 Tensor tanh(const Tensor& x, Where where) {
   return unary(
-      kernels::tanh, x, [](const Tensor&, const Tensor& y, Scalars) { return -(y * y) + 1.0; }, {}, where);
+      kernels::tanh, x, [](const Tensor&, const Tensor& y, Scalars) { return 1.0 - y * y; }, {}, where);
 }
 
 Tensor sigmoid(const Tensor& x, Where where) {
   return unary(
-      kernels::sigmoid, x, [](const Tensor&, const Tensor& y, Scalars) { return y * (-y + 1.0); }, {}, where);
+      kernels::sigmoid, x, [](const Tensor&, const Tensor& y, Scalars) { return y * (1.0 - y); }, {}, where);
 }
 
 Tensor softplus(const Tensor& x, Where where) {
@@ -73,8 +73,7 @@ Tensor softplus(const Tensor& x, Where where) {
 
 Tensor elu(const Tensor& x, double alpha, Where where) {
   auto derivative = [](const Tensor& x, const Tensor&, Scalars s) {
-    const Tensor below =
-        cinta::where(greater(x, constant(x, 0)), constant(x, 0), x);  // no overflow where it is not used
+    const Tensor below = cinta::where(greater(x, 0), 0, x);  // no overflow where it is not used
     return choose(x, constant(x, 1), exp(below) * s.a);
   };
   return unary(kernels::elu, x, derivative, {alpha, 0}, where);

@@ -1,6 +1,8 @@
 // Elementwise ops: broadcasting is done here, with strides of 0; the kernels see views of one shape.
 #include "cinta/ops/elementwise.h"
 
+#include <cmath>
+
 #include "cinta/autograd/function.h"
 #include "cinta/backends/kernels/elementwise.h"
 #include "cinta/ops/check.h"
@@ -103,6 +105,30 @@ struct Divide : Arithmetic<Divide> {
   }
 };
 
+struct Power : Arithmetic<Power> {
+  static constexpr const char* name = "pow";
+  static const kernels::Binary& row() { return kernels::power; }
+  Saved base, exponent, y;
+  void save(const Tensor& out, const Tensor& b, const Tensor& e) {
+    base.keep(b);
+    exponent.keep(e);
+    if (tracked(e)) y.keep(out);
+  }
+  // Both derivatives are 0 at some places where their formula has a factor of 0 and one that is no number: there the
+  // base is taken for 1, so that neither is seen, nor by a gradient of the gradient.
+  void backward(const Tensor& dy, Sinks sinks) {
+    const Tensor b = base.get(), e = exponent.get();
+    if (sinks[0].wanted()) {  // 0^-1 and NaN^-1 beside an exponent of 0
+      const Tensor whole = cinta::where(equal(e, 0), cinta::where(greater(abs(b), 0), b, 1), b);
+      put_left(sinks, dy * (e * pow(whole, e - 1)));
+    }
+    if (sinks[1].wanted()) {  // log(0) beside a power of 0 that is 0, and 0^0, which is 1 on both sides of it
+      const Tensor whole = cinta::where(greater_equal(e, 0), cinta::where(equal(b, 0), 1, b), b);
+      put_right(sinks, dy * (y.get() * log(whole)));
+    }
+  }
+};
+
 struct WhereOp {
   static constexpr const char* name = "where";
   static constexpr bool backward_uses_ops = true;
@@ -119,9 +145,8 @@ struct WhereOp {
   }
   void save(const Tensor&, const Tensor& c, const Tensor&, const Tensor&) { condition.keep(c); }
   void backward(const Tensor& dy, Sinks sinks) {
-    const Tensor zero = zeros({}, dy.dtype(), dy.device());
-    if (sinks[1].wanted()) sinks[1].put(sum_to(cinta::where(condition.get(), dy, zero), left_shape));
-    if (sinks[2].wanted()) sinks[2].put(sum_to(cinta::where(condition.get(), zero, dy), right_shape));
+    if (sinks[1].wanted()) sinks[1].put(sum_to(cinta::where(condition.get(), dy, 0), left_shape));
+    if (sinks[2].wanted()) sinks[2].put(sum_to(cinta::where(condition.get(), 0, dy), right_shape));
   }
 };
 
@@ -134,48 +159,100 @@ Tensor arithmetic(const Tensor& left, const Tensor& right, Where where) {
   return apply(std::move(op), where, left, right);
 }
 
-Tensor compare(const kernels::Binary& row, const Tensor& left, const Tensor& right, Where where) {
-  check_pair(row, row.name(), left, right, where);
-  return run_binary(row, left, right, Dtype::boolean, where);
-}
-
 /// A tensor of one element that broadcasts against x.
 Tensor scalar_like(const Tensor& x, double value) { return full({}, value, x.dtype(), x.device()); }
 
+/// The operand beside a number.
+const Tensor& tensor_of(const char* op, const Operand& operand, Where where) {
+  require(operand.tensor != nullptr, op, where, "at least one operand is a tensor, given two numbers");
+  return *operand.tensor;
+}
+
+Tensor compare(const kernels::Binary& row, const Operand& left, const Operand& right, Where where) {
+  const auto run = [&](const Tensor& l, const Tensor& r) { return run_binary(row, l, r, Dtype::boolean, where); };
+  if (left.tensor && right.tensor) {
+    check_pair(row, row.name(), *left.tensor, *right.tensor, where);
+    return run(*left.tensor, *right.tensor);
+  }
+  const Tensor& x = tensor_of(row.name(), left.tensor ? left : right, where);
+  require(static_cast<bool>(x), row.name(), where, "a tensor beside a number, given ", x);
+  check_row(row, row.name(), x, where);
+  // No type of whole numbers holds every number, and rows compare those of all types in f64.
+  const Dtype dtype = is_floating(x.dtype()) ? x.dtype() : Dtype::f64;
+  const auto number = [&](double value) { return full({}, value, dtype, x.device()); };
+  return left.tensor ? run(x, number(right.number)) : run(number(left.number), x);
+}
+
 }  // namespace
 
-Tensor add(const Tensor& left, const Tensor& right, Where where) { return arithmetic<Add>(left, right, where); }
-Tensor subtract(const Tensor& left, const Tensor& right, Where where) {
-  return arithmetic<Subtract>(left, right, where);
+Tensor add(Operand left, Operand right, Where where) {
+  if (!right.tensor) return affine(tensor_of("add", left, where), 1, right.number, where);
+  if (!left.tensor) return affine(*right.tensor, 1, left.number, where);
+  return arithmetic<Add>(*left.tensor, *right.tensor, where);
 }
-Tensor multiply(const Tensor& left, const Tensor& right, Where where) {
-  return arithmetic<Multiply>(left, right, where);
+Tensor subtract(Operand left, Operand right, Where where) {
+  if (!right.tensor) return affine(tensor_of("subtract", left, where), 1, -right.number, where);
+  if (!left.tensor) return affine(*right.tensor, -1, left.number, where);
+  return arithmetic<Subtract>(*left.tensor, *right.tensor, where);
 }
-Tensor divide(const Tensor& left, const Tensor& right, Where where) { return arithmetic<Divide>(left, right, where); }
+Tensor multiply(Operand left, Operand right, Where where) {
+  if (!right.tensor) return affine(tensor_of("multiply", left, where), right.number, 0, where);
+  if (!left.tensor) return affine(*right.tensor, left.number, 0, where);
+  return arithmetic<Multiply>(*left.tensor, *right.tensor, where);
+}
+Tensor divide(Operand left, Operand right, Where where) {
+  if (!right.tensor) {
+    auto derivative = [](const Tensor& x, const Tensor&, Scalars s) { return scalar_like(x, 1 / s.a); };
+    return unary(kernels::divide_by, tensor_of("divide", left, where), derivative, {right.number, 0}, where);
+  }
+  if (!left.tensor) {
+    auto derivative = [](const Tensor& x, const Tensor&, Scalars s) { return -s.a / x / x; };
+    return unary(kernels::divide_into, *right.tensor, derivative, {left.number, 0}, where);
+  }
+  return arithmetic<Divide>(*left.tensor, *right.tensor, where);
+}
+Tensor pow(Operand base, Operand exponent, Where where) {
+  if (!exponent.tensor) {
+    auto derivative = [](const Tensor& x, const Tensor&, Scalars s) {
+      return s.a == 0 ? scalar_like(x, 0) : pow(x, s.a - 1) * s.a;
+    };
+    return unary(kernels::pow, tensor_of("pow", base, where), derivative, {exponent.number, 0}, where);
+  }
+  if (!base.tensor) {
+    auto derivative = [](const Tensor&, const Tensor& y, Scalars s) {
+      if (s.a != 0) return y * std::log(s.a);
+      return cinta::where(greater(y, 1), -INFINITY, scalar_like(y, 0));
+    };
+    return unary(kernels::power_of, *exponent.tensor, derivative, {base.number, 0}, where);
+  }
+  return arithmetic<Power>(*base.tensor, *exponent.tensor, where);
+}
 
-Tensor equal(const Tensor& left, const Tensor& right, Where where) {
-  return compare(kernels::equal, left, right, where);
-}
-Tensor not_equal(const Tensor& left, const Tensor& right, Where where) {
-  return compare(kernels::not_equal, left, right, where);
-}
-Tensor less(const Tensor& left, const Tensor& right, Where where) { return compare(kernels::less, left, right, where); }
-Tensor less_equal(const Tensor& left, const Tensor& right, Where where) {
-  return compare(kernels::less_equal, left, right, where);
-}
-Tensor greater(const Tensor& left, const Tensor& right, Where where) {
-  return compare(kernels::greater, left, right, where);
-}
-Tensor greater_equal(const Tensor& left, const Tensor& right, Where where) {
+Tensor equal(Operand left, Operand right, Where where) { return compare(kernels::equal, left, right, where); }
+Tensor not_equal(Operand left, Operand right, Where where) { return compare(kernels::not_equal, left, right, where); }
+Tensor less(Operand left, Operand right, Where where) { return compare(kernels::less, left, right, where); }
+Tensor less_equal(Operand left, Operand right, Where where) { return compare(kernels::less_equal, left, right, where); }
+Tensor greater(Operand left, Operand right, Where where) { return compare(kernels::greater, left, right, where); }
+Tensor greater_equal(Operand left, Operand right, Where where) {
   return compare(kernels::greater_equal, left, right, where);
 }
 
-Tensor where(const Tensor& condition, const Tensor& left, const Tensor& right, Where place) {
-  check_pair(kernels::where, "where", left, right, place);
+Tensor where(const Tensor& condition, Operand left, Operand right, Where place) {
+  const Tensor& x = tensor_of("where", left.tensor ? left : right, place);
+  const bool pair = left.tensor && right.tensor;
+  if (pair)
+    check_pair(kernels::where, "where", x, *right.tensor, place);
+  else
+    check_floating(kernels::where, "where", "the tensor beside a number", x, place);
   require<DtypeError>(condition && condition.dtype() == Dtype::boolean, "where", place,
                       "the condition is bool: ", condition);
-  require<DeviceError>(condition.device() == left.device(), "where", place, "one device: ", condition, " with ", left);
-  return apply(WhereOp{place, {}, {}, {}}, place, condition, left, right);
+  require<DeviceError>(condition.device() == x.device(), "where", place, "one device: ", condition, " with ", x);
+  WhereOp op{place, {}, {}, {}};
+  if (pair) return apply(std::move(op), place, condition, x, *right.tensor);
+  broadcast_shape(x.shape(), condition.shape(), "where", place);  // or the number would get memory in vain
+  const Tensor number = scalar_like(x, left.tensor ? right.number : left.number);
+  return left.tensor ? apply(std::move(op), place, condition, x, number)
+                     : apply(std::move(op), place, condition, number, x);
 }
 
 // Each function of one tensor: its row and f'(x) written with ops.
@@ -191,26 +268,19 @@ Tensor exp(const Tensor& x, Where where) {
 }
 Tensor log(const Tensor& x, Where where) {
   return unary(
-      kernels::log, x, [](const Tensor& x, const Tensor&, Scalars) { return pow(x, -1); }, {}, where);
+      kernels::log, x, [](const Tensor& x, const Tensor&, Scalars) { return 1.0 / x; }, {}, where);
 }
 Tensor sqrt(const Tensor& x, Where where) {
   return unary(
-      kernels::sqrt, x, [](const Tensor&, const Tensor& y, Scalars) { return pow(y, -1) * 0.5; }, {}, where);
+      kernels::sqrt, x, [](const Tensor&, const Tensor& y, Scalars) { return 0.5 / y; }, {}, where);
 }
 Tensor rsqrt(const Tensor& x, Where where) {
   return unary(
       kernels::rsqrt, x, [](const Tensor&, const Tensor& y, Scalars) { return pow(y, 3) * -0.5; }, {}, where);
 }
-Tensor pow(const Tensor& x, double exponent, Where where) {
-  auto derivative = [](const Tensor& x, const Tensor&, Scalars s) {
-    return s.a == 0 ? scalar_like(x, 0) : pow(x, s.a - 1) * s.a;
-  };
-  return unary(kernels::pow, x, derivative, {exponent, 0}, where);
-}
 Tensor abs(const Tensor& x, Where where) {
   auto sign = [](const Tensor& x, const Tensor&, Scalars) {
-    const Tensor zero = scalar_like(x, 0);
-    return cinta::where(less(x, zero), scalar_like(x, -1), cinta::where(greater(x, zero), scalar_like(x, 1), zero));
+    return cinta::where(less(x, 0), -1, cinta::where(greater(x, 0), scalar_like(x, 1), 0));
   };
   return unary(kernels::abs, x, sign, {}, where);
 }
@@ -222,8 +292,7 @@ Tensor erf(const Tensor& x, Where where) {
 Tensor clamp(const Tensor& x, double low, double high, Where where) {
   require(low <= high, "clamp", where, "the lower bound is not above the upper: ", low, " > ", high);
   auto derivative = [](const Tensor& x, const Tensor&, Scalars s) {
-    const Tensor one = scalar_like(x, 1), zero = scalar_like(x, 0);
-    return cinta::where(less(x, scalar_like(x, s.a)), zero, cinta::where(greater(x, scalar_like(x, s.b)), zero, one));
+    return cinta::where(less(x, s.a), 0, cinta::where(greater(x, s.b), 0, scalar_like(x, 1)));
   };
   return unary(kernels::clamp, x, derivative, {low, high}, where);
 }

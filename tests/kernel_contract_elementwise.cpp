@@ -12,6 +12,8 @@ namespace {
 // of two numbers of about that size is what the formula says.
 const UnaryTrial unary_trials[] = {
     {&kernels::affine, -3, 3, {2.5, -0.75}},
+    {&kernels::divide_by, -3, 3, {0.7}},
+    {&kernels::divide_into, 0.1, 3, {-2.5}},
     {&kernels::exp, -20, 20},
     {&kernels::log, 1e-3, 50},
     {&kernels::sqrt, 0, 50},
@@ -20,6 +22,8 @@ const UnaryTrial unary_trials[] = {
     {&kernels::pow, -4, 4, {3}},
     {&kernels::pow, -4, 4, {2}},
     {&kernels::pow, 0.1, 4, {-1}},
+    {&kernels::power_of, -3, 3, {0.7}},
+    {&kernels::power_of, 0, 3, {0}},
     {&kernels::abs, -3, 3},
     {&kernels::clamp, -3, 3, {-1, 0.5}},
     {&kernels::erf, -4, 4, {}, 1},
@@ -48,7 +52,8 @@ std::vector<const KernelRow*> unary_rows() {
 }
 const Contract unary_here{unary_rows(), unary_contracts};
 
-kernels::Binary* const arithmetic[] = {&kernels::add, &kernels::subtract, &kernels::multiply, &kernels::divide};
+kernels::Binary* const arithmetic[] = {&kernels::add, &kernels::subtract, &kernels::multiply, &kernels::divide,
+                                       &kernels::power};
 kernels::Binary* const comparisons[] = {&kernels::equal,      &kernels::not_equal, &kernels::less,
                                         &kernels::less_equal, &kernels::greater,   &kernels::greater_equal};
 
@@ -105,8 +110,8 @@ void binary_contracts() {
   trial.run([&](const Call& c) { kernels::equal(c.device, c(y), c(a), c(b)); });
 }
 const Contract binary_here{
-    {&kernels::add, &kernels::subtract, &kernels::multiply, &kernels::divide, &kernels::equal, &kernels::not_equal,
-     &kernels::less, &kernels::less_equal, &kernels::greater, &kernels::greater_equal},
+    {&kernels::add, &kernels::subtract, &kernels::multiply, &kernels::divide, &kernels::power, &kernels::equal,
+     &kernels::not_equal, &kernels::less, &kernels::less_equal, &kernels::greater, &kernels::greater_equal},
     binary_contracts};
 
 }  // namespace

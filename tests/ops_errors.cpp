@@ -122,8 +122,17 @@ void two_tensors() {
                                                            {"divide", [](In x) { x[0] / x[1]; }}})
     bad<ShapeError>(join("[", name, "] shapes ", apart), {f({2, 3}), f({4, 5})}, call);
   for (const Call& call : {Call([](In x) { -x[0]; }), Call([](In x) { x[0] * 2; }), Call([](In x) { 2 * x[0]; }),
-                           Call([](In x) { x[0] + 2; }), Call([](In x) { x[0] - 2; })})
+                           Call([](In x) { x[0] + 2; }), Call([](In x) { x[0] - 2; }), Call([](In x) { 2 - x[0]; })})
     bad<DtypeError>("[affine] x is a floating-point tensor, given i64[2]@cpu", {i({2})}, call);
+  bad<DtypeError>("[divide_by] x is a floating-point tensor, given i64[2]@cpu", {i({2})}, [](In x) { x[0] / 2; });
+  bad<DtypeError>("[divide_into] x is a floating-point tensor, given i64[2]@cpu", {i({2})}, [](In x) { 2 / x[0]; });
+  bad<DtypeError>("[power_of] x is a floating-point tensor, given i64[2]@cpu", {i({2})}, [](In x) { pow(2, x[0]); });
+  bad<DtypeError>("[pow] floating-point operands: i64[2]@cpu with i64[2]@cpu", {i({2})}, [](In x) { pow(x[0], x[0]); });
+  bad<DtypeError>("[where] the tensor beside a number is a floating-point tensor, given i64[2]@cpu", {i({2})},
+                  [](In x) { cinta::where(x[0], x[0], 1); });
+  bad<ValueError>("[less] a tensor beside a number, given (no tensor)", {Tensor()}, [](In x) { less(0, x[0]); });
+  bad<ValueError>("[add] at least one operand is a tensor, given two numbers", {}, [](In) { add(1, 2); });
+  bad<ValueError>("[less] at least one operand is a tensor, given two numbers", {}, [](In) { less(1, 2); });
   bad<DtypeError>("[add] floating-point operands: i64[2]@cpu with i64[2]@cpu", {i({2}), i({2})},
                   [](In x) { add(x[0], x[1]); });
 }

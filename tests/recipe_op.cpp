@@ -63,7 +63,7 @@ Tensor hardswish(const Tensor& x, Where where = Where::current());
 Tensor hardswish(const Tensor& x, Where where) {
   auto derivative = [](const Tensor& x, const Tensor&, Scalars) {
     const Tensor outside = choose(x, constant(x, 1), constant(x, 0));
-    return cinta::where(less(abs(x), constant(x, 3)), x * (1.0 / 3) + 0.5, outside);
+    return cinta::where(less(abs(x), 3), x * (1.0 / 3) + 0.5, outside);
   };
   return unary(kernels::hardswish, x, derivative, {}, where);
 }

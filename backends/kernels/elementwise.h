@@ -23,13 +23,16 @@ struct UnaryRow {
   Reads reads;
 };
 
-inline constinit UnaryRow affine{"affine", "affine_backward"};  ///< a*x + b
+inline constinit UnaryRow affine{"affine", "affine_backward"};                 ///< a*x + b
+inline constinit UnaryRow divide_by{"divide_by", "divide_by_backward"};        ///< x / a
+inline constinit UnaryRow divide_into{"divide_into", "divide_into_backward"};  ///< a / x
 inline constinit UnaryRow exp{"exp", "exp_backward", Reads::output};
 inline constinit UnaryRow log{"log", "log_backward"};
 inline constinit UnaryRow sqrt{"sqrt", "sqrt_backward", Reads::output};
 inline constinit UnaryRow rsqrt{"rsqrt", "rsqrt_backward", Reads::output};
-inline constinit UnaryRow pow{"pow", "pow_backward"};        ///< x^a
-inline constinit UnaryRow abs{"abs", "abs_backward"};        ///< slope 0 at 0
+inline constinit UnaryRow pow{"pow", "pow_backward"};                                ///< x^a
+inline constinit UnaryRow power_of{"power_of", "power_of_backward", Reads::output};  ///< a^x; slope 0 of 0^0
+inline constinit UnaryRow abs{"abs", "abs_backward"};                                ///< slope 0 at 0
 inline constinit UnaryRow clamp{"clamp", "clamp_backward"};  ///< to [a, b]; slope 1 at the bounds, NaN stays
 inline constinit UnaryRow erf{"erf", "erf_backward"};
 inline constinit UnaryRow relu{"relu", "relu_backward", Reads::output};
@@ -47,7 +50,9 @@ inline constinit Binary add{"add"};
 inline constinit Binary subtract{"subtract"};
 inline constinit Binary multiply{"multiply"};
 inline constinit Binary divide{"divide"};
-/// Comparisons write bool; integers are compared exactly up to 2^53, NaN compares false except in not_equal.
+inline constinit Binary power{"power"};  ///< left^right
+/// Comparisons write bool, of operands of one type or of integers and f64; integers are compared exactly up to 2^53,
+/// NaN compares false except in not_equal.
 inline constinit Binary equal{"equal"};
 inline constinit Binary not_equal{"not_equal"};
 inline constinit Binary less{"less"};

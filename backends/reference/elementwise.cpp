@@ -22,6 +22,10 @@ double logistic(double x) { return 1 / (1 + std::exp(-x)); }
 using S = const Scalars&;
 const ReferenceUnary affine{kernels::affine, [](double x, S s) { return s.a * x + s.b; },
                             [](double, S s) { return s.a; }};
+const ReferenceUnary divide_by{kernels::divide_by, [](double x, S s) { return x / s.a; },
+                               [](double, S s) { return 1 / s.a; }};
+const ReferenceUnary divide_into{kernels::divide_into, [](double x, S s) { return s.a / x; },
+                                 [](double x, S s) { return -s.a / x / x; }};
 const ReferenceUnary exp{kernels::exp, [](double x, S) { return std::exp(x); }, [](double y, S) { return y; }};
 const ReferenceUnary log{kernels::log, [](double x, S) { return std::log(x); }, [](double x, S) { return 1 / x; }};
 const ReferenceUnary sqrt{kernels::sqrt, [](double x, S) { return std::sqrt(x); }, [](double y, S) { return 0.5 / y; }};
@@ -29,6 +33,10 @@ const ReferenceUnary rsqrt{kernels::rsqrt, [](double x, S) { return 1 / std::sqr
                            [](double y, S) { return -0.5 * y * y * y; }};
 const ReferenceUnary pow{kernels::pow, [](double x, S s) { return std::pow(x, s.a); },
                          [](double x, S s) { return s.a == 0 ? 0 : s.a * std::pow(x, s.a - 1); }};
+const ReferenceUnary power_of{kernels::power_of, [](double x, S s) { return std::pow(s.a, x); },
+                              [](double y, S s) { return s.a != 0 ? y * std::log(s.a)
+                                                         : y > 1  ? -INFINITY
+                                                                  : 0.0; }};
 const ReferenceUnary abs{kernels::abs, [](double x, S) { return std::abs(x); },
                          [](double x, S) { return x > 0   ? 1.0
                                                   : x < 0 ? -1.0
@@ -71,6 +79,7 @@ const ReferenceBinary add{kernels::add, [](double a, double b) { return a + b; }
 const ReferenceBinary subtract{kernels::subtract, [](double a, double b) { return a - b; }};
 const ReferenceBinary multiply{kernels::multiply, [](double a, double b) { return a * b; }};
 const ReferenceBinary divide{kernels::divide, [](double a, double b) { return a / b; }};
+const ReferenceBinary power{kernels::power, [](double a, double b) { return std::pow(a, b); }};
 const ReferenceBinary equal{kernels::equal, [](double a, double b) { return a == b; }};
 const ReferenceBinary not_equal{kernels::not_equal, [](double a, double b) { return a != b; }};
 const ReferenceBinary less{kernels::less, [](double a, double b) { return a < b; }};

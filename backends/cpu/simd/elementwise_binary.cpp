@@ -1,4 +1,5 @@
 // Rows of two and three operands, and those without a formula: fill, accumulate.
+#include <cmath>
 #include <functional>
 #include <type_traits>
 
@@ -29,10 +30,18 @@ void binary(View y, View left, View right) {
     map<double>(y, {left, right}, binary_loop<F, double>, nullptr);
 }
 
+struct Power {
+  template <class T>
+  T operator()(T base, T exponent) const {
+    return std::pow(base, exponent);
+  }
+};
+
 const InstallSimd add{kernels::add, binary<std::plus<>>};
 const InstallSimd subtract{kernels::subtract, binary<std::minus<>>};
 const InstallSimd multiply{kernels::multiply, binary<std::multiplies<>>};
 const InstallSimd divide{kernels::divide, binary<std::divides<>>};
+const InstallSimd power{kernels::power, binary<Power>, floats_of_32_bits};
 const InstallSimd equal{kernels::equal, binary<std::equal_to<>>};
 const InstallSimd not_equal{kernels::not_equal, binary<std::not_equal_to<>>};
 const InstallSimd less{kernels::less, binary<std::less<>>};

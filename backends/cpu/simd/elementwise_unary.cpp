@@ -10,6 +10,10 @@ namespace {
 using S = Numbers;
 const InstallUnary affine{kernels::affine,
                           unary([](auto x, auto s) { return s.a * x + s.b; }, [](auto, auto s) { return s.a; })};
+const InstallUnary divide_by{kernels::divide_by,
+                             unary([](auto x, auto s) { return x / s.a; }, [](auto, auto s) { return 1 / s.a; })};
+const InstallUnary divide_into{
+    kernels::divide_into, unary([](auto x, auto s) { return s.a / x; }, [](auto x, auto s) { return -s.a / x / x; })};
 const InstallUnary exp{kernels::exp, unary([](float x, S) { return math::exp(x); }, [](float y, S) { return y; })};
 const InstallUnary log{kernels::log, unary([](float x, S) { return math::log(x); }, [](float x, S) { return 1 / x; })};
 const InstallUnary sqrt{kernels::sqrt,
@@ -18,6 +22,10 @@ const InstallUnary rsqrt{
     kernels::rsqrt, unary([](float x, S) { return 1 / std::sqrt(x); }, [](float y, S) { return -0.5f * y * y * y; })};
 const InstallUnary pow{kernels::pow, unary([](float x, S s) { return std::pow(x, s.a); },
                                            [](float x, S s) { return s.a == 0 ? 0 : s.a * std::pow(x, s.a - 1); })};
+const InstallUnary power_of{kernels::power_of, unary([](float x, S s) { return std::pow(s.a, x); },
+                                                     [](float y, S s) {
+                                                       return s.a != 0 ? y * std::log(s.a) : y > 1 ? -INFINITY : 0.0f;
+                                                     })};
 const InstallUnary abs{kernels::abs, unary([](float x, S) { return std::fabs(x); },
                                            [](float x, S) { return x > 0   ? 1.0f
                                                                    : x < 0 ? -1.0f
