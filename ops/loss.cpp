@@ -121,7 +121,8 @@ Tensor count_items(const Tensor& labels, int64_t ignore_index, Dtype dtype, Wher
 
 Tensor count_correct(const Tensor& logits, const Tensor& labels, Where where) {
   check_labels(kernels::argmax, "count_correct", logits, labels, where);
-  return sum(cast(cinta::equal(argmax(logits, -1, false, where), labels, where), Dtype::f32, where), {}, false, where);
+  return sum(cast(cinta::equal(argmax(logits, {-1}, false, where), labels, where), Dtype::f32, where), {}, false,
+             where);
 }
 
 Tensor mse(const Tensor& prediction, const Tensor& target, Reduction reduction, Where where) {

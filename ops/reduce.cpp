@@ -123,13 +123,23 @@ Tensor max(const Tensor& x, std::vector<int> dims, bool keep_dims, Where where) 
   return drop_dims(apply(Max{shape, {}, {}}, where, x), dims, keep_dims, where);
 }
 
-Tensor argmax(const Tensor& x, int dim, bool keep_dim, Where where) {
-  const int normal = normalize_dim(dim, x.rank(), "argmax", where);
-  const Shape shape = reduced_shape(kernels::argmax, x, {normal}, "argmax", where);
-  require<ShapeError>(x.size(normal) > 0 || shape.numel() == 0, "argmax", where, "at least one element a result: ", x);
+Tensor argmax(const Tensor& x, std::vector<int> dims, bool keep_dims, Where where) {
+  const Shape shape = reduced_shape(kernels::argmax, x, dims, "argmax", where);
+  require<ShapeError>(x.numel() > 0 || shape.numel() == 0, "argmax", where, "at least one element a result: ", x);
+  // The row looks along one dimension: the reduced ones are joined into the last, without a copy where they lie so.
+  std::vector<int> order;
+  Shape rows;
+  for (int dim = 0; dim < x.rank(); ++dim)
+    if (shape[dim] != 1) order.push_back(dim), rows.push_back(shape[dim]);
+  const int last = rows.rank();
+  for (int dim = 0; dim < x.rank(); ++dim)
+    if (shape[dim] == 1) order.push_back(dim);
+  rows.push_back(reduced_count(x, shape));
+  const Tensor values = reshape(permute(detach(x), order, where), rows, where);
+  rows[last] = 1;
   Tensor out = empty(shape, Dtype::i64, x.device());
-  kernels::argmax(x.device(), out, x, normal);
-  return drop_dims(out, {normal}, keep_dim, where);
+  kernels::argmax(x.device(), out.with_layout(rows, contiguous_strides(rows), 0), values, last);
+  return drop_dims(out, dims, keep_dims, where);
 }
 
 Tensor logsumexp(const Tensor& x, std::vector<int> dims, bool keep_dims, Where where) {

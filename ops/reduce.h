@@ -11,8 +11,9 @@ Tensor var(const Tensor& x, std::vector<int> dims = {}, int correction = 1, bool
            Where where = Where::current());
 /// Largest element; its gradient is shared equally among equals. Throws ShapeError over no elements.
 Tensor max(const Tensor& x, std::vector<int> dims = {}, bool keep_dims = false, Where where = Where::current());
-/// Position (i64) of the first largest element along `dim`. Not differentiated.
-Tensor argmax(const Tensor& x, int dim, bool keep_dim = false, Where where = Where::current());
+/// Position (i64) of the first largest element, NaN being the largest, among the reduced dimensions laid out row-major
+/// in the order that x has them. Not differentiated. Throws ShapeError over no elements.
+Tensor argmax(const Tensor& x, std::vector<int> dims = {}, bool keep_dims = false, Where where = Where::current());
 /// log(sum(exp(x))), without overflow.
 Tensor logsumexp(const Tensor& x, std::vector<int> dims = {}, bool keep_dims = false, Where where = Where::current());
 

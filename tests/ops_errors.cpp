@@ -177,8 +177,12 @@ void reductions() {
   bad<ShapeError>("[var] more than 1 elements a result: f32[4,1]@cpu gives 1", {f({4, 1})},
                   [](In x) { var(x[0], {1}); });
   bad<ShapeError>("[max] at least one element a result: f32[2,0]@cpu", {f({2, 0})}, [](In x) { max(x[0], {1}); });
-  bad<ShapeError>("[argmax] at least one element a result: f32[2,0]@cpu", {f({2, 0})}, [](In x) { argmax(x[0], 1); });
-  bad<DtypeError>("[argmax] x is a floating-point tensor, given i64[2]@cpu", {i({2})}, [](In x) { argmax(x[0], 0); });
+  bad<ShapeError>("[argmax] at least one element a result: f32[2,0]@cpu", {f({2, 0})}, [](In x) { argmax(x[0], {1}); });
+  bad<ShapeError>("[argmax] at least one element a result: f32[2,0]@cpu", {f({2, 0})}, [](In x) { argmax(x[0]); });
+  bad<ShapeError>("[argmax] dimension 2 is outside a tensor of rank 2", {f({2, 3})}, [](In x) {
+    argmax(x[0], {0, 2});
+  });
+  bad<DtypeError>("[argmax] x is a floating-point tensor, given i64[2]@cpu", {i({2})}, [](In x) { argmax(x[0]); });
   bad<ShapeError>("[logsumexp] at least one element a result: f32[2,0]@cpu", {f({2, 0})},
                   [](In x) { logsumexp(x[0], {1}); });
   bad<ShapeError>("[sum_to] [2,5] broadcasts to the shape of f32[2,3]@cpu", {f({2, 3})}, [](In x) {

@@ -1,8 +1,10 @@
 // Rows of the op table: reductions.
 #include <catch2/catch.hpp>
+#include <cmath>
 
 #include "cinta/ops/elementwise.h"
 #include "cinta/ops/reduce.h"
+#include "cinta/ops/shape.h"
 #include "op_table.h"
 
 using namespace cinta;
@@ -34,9 +36,26 @@ const OpTable table({
        return max(x[0], {1, 2});
      },
      "two dimensions"},
-    OpCase("argmax", {x}, [](In x) { return argmax(x[0], 1); }).untracked(),
+    OpCase("argmax", {x}, [](In x) { return argmax(x[0], {1}); }).untracked(),
     OpCase(
-        "argmax", {x}, [](In x) { return argmax(x[0], -1, true); }, "kept")
+        "argmax", {x}, [](In x) { return argmax(x[0], {-1}, true); }, "kept")
+        .untracked(),
+    OpCase(
+        "argmax", {whole_x}, [](In x) { return argmax(x[0]); }, "all")
+        .untracked(),
+    OpCase(
+        "argmax", {x},
+        [](In x) {
+          return argmax(x[0], {-1, 1}, true);
+        },
+        "two dimensions")
+        .untracked(),
+    OpCase(
+        "argmax", {whole_x},
+        [](In x) {
+          return argmax(x[0], {0, 2});
+        },
+        "apart")
         .untracked(),
     OpCase("logsumexp", {whole_x}, [](In x) { return logsumexp(x[0]); }).composed([](In x) {
       return log(sum(exp(x[0])));
@@ -52,3 +71,30 @@ const OpTable table({
 }  // namespace
 
 TEST_CASE("reductions", "[ops]") { check_ops(); }
+
+TEST_CASE("argmax counts row-major through the reduced dimensions", "[ops]") {
+  using Positions = std::vector<int64_t>;
+  const auto positions = [](const Tensor& x) { return to_vector<int64_t>(x); };
+  const Tensor x = from_values<float>({1, 7, 2, 8, 3, 5, /**/ 9, 4, 9, 0, 9, 6}, {2, 3, 2});
+  CHECK(positions(argmax(x)) == Positions{6});
+  CHECK(positions(argmax(x, {0, 1, 2})) == Positions{6});
+  CHECK(positions(argmax(x, {1, 2})) == Positions{3, 0});
+  CHECK(positions(argmax(x, {0, 2})) == Positions{2, 2, 2});
+  CHECK(positions(argmax(x, {-1, 0})) == positions(argmax(x, {0, 2})));  // the order of the list means nothing
+  CHECK(positions(argmax(x, {0, 1})) == Positions{3, 1});
+  CHECK(positions(argmax(transpose(x, 0, 2), {0, 1})) == Positions{4, 0});
+
+  CHECK(argmax(x, {0, 2}).shape() == Shape{3});
+  CHECK(argmax(x, {0, 2}, true).shape() == Shape{1, 3, 1});
+  CHECK(argmax(x, {}, true).shape() == Shape{1, 1, 1});
+  CHECK(positions(argmax(full({}, 3))) == Positions{0});
+  CHECK(argmax(zeros({0, 3, 2}), {1, 2}).shape() == Shape{0});  // no results, so none without elements
+}
+
+TEST_CASE("argmax finds the first of equals, and NaN before all", "[ops]") {
+  const auto first = [](std::vector<float> values) { return item(argmax(from_values<float>(values, {2, 2}))); };
+  CHECK(first({1, 5, 5, 5}) == 1);
+  CHECK(first({-INFINITY, -INFINITY, -INFINITY, -INFINITY}) == 0);
+  CHECK(first({1, INFINITY, NAN, NAN}) == 2);
+  CHECK(first({NAN, INFINITY, 1, 2}) == 0);
+}

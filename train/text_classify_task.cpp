@@ -72,7 +72,7 @@ MetricFields TextClassifyTask::evaluate_until(StopFlag stop) {
     const data::Batch batch = samples.slice(begin, std::min(begin + batch_size_, count));
     const auto [logits, labels] = compute(batch);
     loss += item(cross_entropy(logits, labels, {.reduction = Reduction::sum}));
-    const std::vector<int64_t> guesses = to_vector<int64_t>(argmax(logits, -1));
+    const std::vector<int64_t> guesses = to_vector<int64_t>(argmax(logits, {-1}));
     for (size_t i = 0; i < guesses.size(); ++i)
       ++found.counts[static_cast<size_t>(batch.labels[i] * found.classes + guesses[i])];
   }
