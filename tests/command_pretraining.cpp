@@ -104,13 +104,14 @@ TEST_CASE("what comes of a training is one object for programs, and one for each
   CHECK(lines[1]["output_dir"] == scratch / "run/seed-1");
   CHECK(lines[2]["mean_eval_accuracy"].get<double>() ==
         Approx((lines[0]["eval_accuracy"].get<double>() + lines[1]["eval_accuracy"].get<double>()) / 2));
-  check_refused({"train", "--task", "cook", "--data", "generated"}, {"no command is called 'train cook'; there are mlp"});
+  check_refused({"train", "--task", "cook", "--data", "generated"}, {"--task: there is no task 'cook'; there are mlp"});
   const Finished config = run_cinta({"config", "train", "--task", "mlp", "--learning_rate", "0.5"});
   CHECK(config.out == run_cinta({"config", "train", "mlp", "--learning_rate", "0.5"}).out);
   CHECK(config.out.find("learning_rate") != std::string::npos);
-  write_bytes(scratch / "space.json", R"({"speed": {"name": "FloatDistribution", "attributes": {"low": 1, "high": 2}}})");
+  write_bytes(scratch / "space.json",
+              R"({"speed": {"name": "FloatDistribution", "attributes": {"low": 1, "high": 2}}})");
   check_refused({"tune", "--space", scratch / "space.json", "--output_dir", scratch / "search", "--", "train", "--data",
                  "x", "--task=mlp"},
                 {"'speed' is no option of mlp"});
-  check_refused({"train", "--task"}, {"train needs one of the commands mlp"});
+  check_refused({"train", "--task"}, {"--task needs a value"});
 }

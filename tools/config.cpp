@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "cinta/core/error.h"
+#include "tools/command_words.h"
 #include "tools/commands.h"
 #include "tools/settings.h"
 
@@ -15,6 +17,27 @@ std::string value_of(const CLI::Option& option) {
   std::string out;
   for (const std::string& part : option.results()) out += (out.empty() ? "" : ",") + part;
   return out;
+}
+
+/// Takes a flag off the words, and what stands behind it where that is a truth; whether it is on.
+bool take_flag(Arguments& words, const std::string& name) {
+  bool on = false;
+  for (auto at = words.begin(); at != words.end();) {
+    const bool joined = at->starts_with(name + "=");
+    if (*at != name && !joined) {
+      ++at;
+      continue;
+    }
+    std::optional<bool> truth;
+    if (joined)
+      truth = truth_of(at->substr(name.size() + 1));
+    else if (at + 1 != words.end())
+      truth = truth_of(*(at + 1));
+    require(!joined || truth, "config", Where(), "a flag is True or False, given ", *at);
+    on = truth.value_or(true);
+    at = words.erase(at, at + (truth && !joined ? 2 : 1));
+  }
+  return on;
 }
 
 }  // namespace
@@ -47,12 +70,11 @@ void add_config(CLI::App& app) {
 }
 
 std::optional<ConfigRequest> take_config_request(CLI::App& app, Arguments& arguments) {
-  if (arguments.empty() || arguments.front() != "config" || std::ranges::count(arguments, "--help")) return {};
+  if (arguments.empty() || arguments.front() != "config" || gives(arguments, "help")) return {};
   arguments.erase(arguments.begin());
-  ConfigRequest request;
-  request.as_json = std::erase(arguments, "--json") > 0;
-  std::erase(arguments, "--print");
-  if (arguments.empty() || arguments.front().starts_with("-")) arguments.insert(arguments.begin(), {"train", "bert"});
+  const ConfigRequest request{.as_json = take_flag(arguments, "--json")};
+  take_flag(arguments, "--print");
+  name_command(app, arguments, "bert");
   for (CLI::Option* option : command_of(app, arguments)->get_options()) option->required(false);
   return request;
 }

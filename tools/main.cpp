@@ -8,6 +8,7 @@
 #include <new>
 
 #include "cinta/core/error.h"
+#include "tools/command_words.h"
 #include "tools/commands.h"
 #include "tools/settings.h"
 
@@ -45,25 +46,6 @@ std::string with_nearest(const CLI::ParseError& error, CLI::App& app, const Argu
   return message;
 }
 
-/// `train --task classify ...` is `train classify ...`, also behind `config` and behind the -- of a search.
-void name_task(Arguments& given) {
-  const auto dashes = std::ranges::find(given, "--");
-  const size_t first = dashes != given.end() ? static_cast<size_t>(dashes - given.begin()) + 1
-                       : given.empty()       ? 0
-                                             : given[0] == "config";
-  if (first >= given.size() || given[first] != "train") return;
-  const std::string option = "--task";
-  for (size_t i = first + 1; i < given.size(); ++i) {
-    const bool joined = given[i].starts_with(option + "=");
-    if (!joined && (given[i] != option || i + 1 == given.size())) continue;
-    const std::string task = joined ? given[i].substr(option.size() + 1) : given[i + 1];
-    given.erase(given.begin() + static_cast<ptrdiff_t>(i),
-                given.begin() + static_cast<ptrdiff_t>(i + (joined ? 1 : 2)));
-    given.insert(given.begin() + static_cast<ptrdiff_t>(first) + 1, task);
-    return;
-  }
-}
-
 /// A word that a shell would take apart stands in quotes.
 std::string quoted(const std::string& word) {
   constexpr const char* plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";
@@ -88,8 +70,8 @@ int run(int argc, char** argv) {
   take_settings_file(app);
   Arguments given(argv + 1, argv + argc);
   for (const std::string& word : given) command_line += " " + quoted(word);
-  name_task(given);
   const std::optional<ConfigRequest> request = take_config_request(app, given);
+  if (!request) name_command(app, given);
   const Settings settings = settle(app, given);
   try {
     Arguments reversed(settings.arguments.rbegin(), settings.arguments.rend());  // the order that the parser takes

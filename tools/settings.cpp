@@ -12,51 +12,11 @@
 #include <numeric>
 #include <set>
 
-#include "cinta/data/file.h"
-#include "cinta/data/strict_json.h"
+#include "cinta/core/error.h"
+#include "tools/settings_file.h"
 
 namespace cinta::tools {
 namespace {
-
-/// The options of a command that have a long name and are no --help.
-std::vector<const CLI::Option*> named_options(const CLI::App& command) {
-  return command.get_options(
-      [&](const CLI::Option* option) { return !option->get_lnames().empty() && option != command.get_help_ptr(); });
-}
-
-const CLI::Option* find_option(const CLI::App& command, const std::string& name) {
-  for (const CLI::Option* option : named_options(command))
-    if (option->check_lname(name)) return option;
-  return nullptr;
-}
-
-/// The value that `arguments` give an option, in the form `--name value` or `--name=value`; null when they do not.
-std::unique_ptr<std::string> given_value(const Arguments& arguments, const CLI::Option& option) {
-  for (size_t i = 0; i < arguments.size(); ++i)
-    for (const std::string& name : option.get_lnames()) {
-      if (arguments[i].starts_with("--" + name + "="))
-        return std::make_unique<std::string>(arguments[i].substr(name.size() + 3));
-      if (arguments[i] == "--" + name)
-        return std::make_unique<std::string>(i + 1 < arguments.size() ? arguments[i + 1] : std::string());
-    }
-  return nullptr;
-}
-
-constexpr const char* variable_prefix = "CINTA_";
-
-/// `CINTA_` and the name in capitals.
-std::string variable_name(const std::string& name) {
-  std::string out = variable_prefix + name;
-  std::ranges::transform(out, out.begin(), [](unsigned char c) { return std::toupper(c); });
-  return out;
-}
-
-/// The variable of an option; null when it is not set, or empty.
-const char* variable(const std::string& name, std::string& spelled) {
-  spelled = variable_name(name);
-  const char* value = std::getenv(spelled.c_str());
-  return value && *value ? value : nullptr;
-}
 
 /// Levenshtein's distance.
 size_t edits(const std::string& a, const std::string& b) {
@@ -110,6 +70,19 @@ void append(Arguments& arguments, const std::string& name, const std::string& va
   if (value.empty()) arguments.emplace_back();
 }
 
+bool is_flag(const CLI::Option& option) { return option.get_items_expected_max() == 0; }
+/// Whether the option is a number that may be left out, which is 1 then.
+bool is_open_count(const CLI::Option& option) {
+  return option.get_items_expected_min() == 0 && option.get_items_expected_max() == 1;
+}
+
+/// A value as the parser takes it: a truth in its own spelling, and as a number where the option is a count.
+std::string parsed_spelling(const CLI::Option& option, const std::string& value) {
+  const std::optional<bool> truth = truth_of(value);
+  if (!truth) return value;
+  return is_flag(option) ? (*truth ? "true" : "false") : is_open_count(option) ? (*truth ? "1" : "0") : value;
+}
+
 std::string spelled(const nlohmann::json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
 
 /// The values of an option: the elements of a list, or, where it takes several, what commas part.
@@ -132,16 +105,6 @@ int most_words(const CLI::App& command) {
   return most;
 }
 
-/// What users of the HF Trainer write behind a flag.
-bool is_truth(const std::string& word) {
-  return word == "True" || word == "true" || word == "False" || word == "false";
-}
-
-/// Whether the command trains: what CINTA_CONFIG says is about that.
-bool is_training(const CLI::App& command) {
-  return command.get_name() == "tune" || (command.get_parent() && command.get_parent()->get_name() == "train");
-}
-
 /// Collects values for one command; what is set first stays.
 class Layers {
  public:
@@ -154,21 +117,17 @@ class Layers {
     require(is_new || known->second != origin || origin.starts_with(variable_prefix), "config", Where(), origin, ": ",
             name, " is given twice");
     if (!is_new) return;
-    for (const std::string& item : items_of(option, value)) append(arguments, "--" + name, item);
+    for (const std::string& item : items_of(option, value))
+      append(arguments, "--" + name, parsed_spelling(option, item));
   }
 
   /// The file of settings that the option `name` names on the command line or in the environment, if it does.
   void add_file(const char* name) {
-    const CLI::Option* option = find_option(command_, name);
-    if (!option || option->get_type_name() != settings_file) return;
-    auto path = given_value(given_, *option);
-    std::string ignored;
-    if (const char* value = variable(name, ignored); !path && value && is_training(command_))
-      path = std::make_unique<std::string>(value);
+    const std::optional<std::string> path = settings_path(command_, given_, name);
     if (!path) return;
-    const auto json = data::parse_json(data::read_file(*path), "config", *path);
-    require<FileError>(json.is_object(), "config", Where(), *path, ": is not a JSON object of option names");
-    for (const auto& [key, value] : json.items()) {
+    const nlohmann::json settings = read_settings(*path);
+    for (const auto& [key, value] : settings.items()) {
+      if (key == task_key && is_task(command_)) continue;  // it has chosen the command (tools/command_words.h)
       const CLI::Option* known = find_option(command_, key);
       if (!known) {
         const std::string near = nearest_option(command_, key);
@@ -183,10 +142,9 @@ class Layers {
   }
 
   void add_environment() {
-    std::string name;
     for (const CLI::Option* option : named_options(command_))
       for (const std::string& spelling : option->get_lnames())
-        if (const char* value = variable(spelling, name)) add(*option, value, name);
+        if (const auto value = variable(spelling)) add(*option, *value, variable_name(spelling));
   }
 
   Arguments arguments;
@@ -211,6 +169,15 @@ size_t depth_of(CLI::App& app, const Arguments& arguments, CLI::App*& command) {
 }
 
 }  // namespace
+
+std::optional<bool> truth_of(std::string word) {
+  std::ranges::transform(word, word.begin(), [](unsigned char c) { return std::tolower(c); });
+  for (const char* yes : {"true", "1", "yes", "y", "t"})
+    if (word == yes) return true;
+  for (const char* no : {"false", "0", "no", "n", "f"})
+    if (word == no) return false;
+  return std::nullopt;
+}
 
 std::string nearest_option(const CLI::App& command, const std::string& name) {
   std::set<std::string> known;
@@ -260,11 +227,10 @@ Settings settle(CLI::App& app, const Arguments& all) {
     const std::string next = word + 1 != given.end() ? *(word + 1) : "--";
     if (word->starts_with("--") && word->find('=') + 1 == word->size()) {
       append(out.arguments, word->substr(0, word->size() - 1), "");
-    } else if (option && option->get_items_expected_max() == 0 && is_truth(next) && most_words(*command) == 0) {
-      append(out.arguments, *word, next);
+    } else if (option && (is_flag(*option) || is_open_count(*option)) && truth_of(next) && most_words(*command) == 0) {
+      append(out.arguments, *word, parsed_spelling(*option, next));
       ++word;
-    } else if (option && option->get_items_expected_min() == 0 && option->get_items_expected_max() == 1 &&
-               next.starts_with("--")) {
+    } else if (option && is_open_count(*option) && next.starts_with("--")) {
       append(out.arguments, *word, "1");  // a count that may be left out
     } else {
       const bool is_value = option_before && option_before->get_items_expected_max() > 0;

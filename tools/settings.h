@@ -30,7 +30,7 @@ void take_settings_file(CLI::App& app);
 
 /// Adds what the environment and the files named in `given` say about options of the command that `given` names.
 /// Files are flat JSON objects of option names. Throws FileError for a file that is not, ValueError for a key that is
-/// no option and for a variable that is one of no command, naming the nearest. `--flag True` becomes `--flag=True`, and
+/// no option and for a variable that is one of no command, naming the nearest. `--flag True` becomes `--flag=true`, and
 /// a count that is left out 1.
 Settings settle(CLI::App& app, const Arguments& given);
 
@@ -40,6 +40,10 @@ CLI::App* command_of(CLI::App& app, const Arguments& arguments);
 /// Whether `arguments` give the option `name`.
 bool gives(const Arguments& arguments, const std::string& name);
 
+/// What a word means that users of the HF Trainer write behind a flag: True, False, yes, no, 1, 0, in small letters or
+/// not; nothing for another word.
+std::optional<bool> truth_of(std::string word);
+
 /// Of the names of a command's options the one that takes the fewest edits; empty when none is near.
 std::string nearest_option(const CLI::App& command, const std::string& name);
 
@@ -47,7 +51,8 @@ std::string nearest_option(const CLI::App& command, const std::string& name);
 struct ConfigRequest {
   bool as_json = false;
 };
-/// For `cinta config COMMAND ...`: takes what is config's own off `arguments`. Nothing for other commands.
+/// For `cinta config COMMAND ...`: takes what is config's own off `arguments`, names the command (`train bert` unless
+/// one is named) and lets it be parsed without the options that its work needs. Otherwise nothing.
 std::optional<ConfigRequest> take_config_request(CLI::App& app, Arguments& arguments);
 /// Every option of a command that was parsed, its value and where that came from.
 void print_settings(const CLI::App& command, const Settings& settings, const ConfigRequest& request);

@@ -8,6 +8,7 @@
 #include "cinta/train/classify_task.h"
 #include "tools/commands.h"
 #include "tools/read_examples.h"
+#include "tools/settings_file.h"
 #include "tools/train_options.h"
 
 namespace cinta::tools {
@@ -89,6 +90,9 @@ void train_mlp(const MlpOptions& options) {
 
 void add_train(CLI::App& app) {
   CLI::App* train = app.add_subcommand("train", "train a model")->require_subcommand(1);
+  train->add_option_function<std::string>(
+      std::string("--") + task_key, [](const std::string&) {},
+      "what to train, instead of the command's word; the files of --config and --params may say it too: \"task\"");
 
   auto mlp = std::make_shared<MlpOptions>();
   mlp->batch_size = 64;
