@@ -69,6 +69,12 @@ LossScaleOptions parse_loss_scale(std::string_view text, Where where) {
   return checked(out, where);
 }
 
+std::string text_of(const LossScaleOptions& options) {
+  if (!options.dynamic) return join(options.initial);
+  return join("dynamic:initial=", options.initial, ",growth=", options.growth, ",backoff=", options.backoff,
+              ",interval=", options.interval, ",hysteresis=", options.hysteresis, ",most_skips=", options.most_skips);
+}
+
 bool LossScaler::owns(std::string_view name) { return std::ranges::find(state_names, name) != std::end(state_names); }
 
 LossScaler::LossScaler(const Optimizer& optimizer, const LossScaleOptions& options, Where where)

@@ -2,6 +2,7 @@
 // narrow type, and the sweep divides by the same number. A step whose gradients are not finite is skipped; a dynamic
 // scale shrinks then, and grows again after many steps that were fine. The device decides, the host waits for nothing.
 #pragma once
+#include <string>
 #include <string_view>
 
 #include "cinta/optim/optimizer.h"
@@ -20,6 +21,8 @@ struct LossScaleOptions {
 /// "128": static; "dynamic" or "dynamic:initial=65536,interval=2000,...", with the members of LossScaleOptions. Throws
 /// ValueError for anything else.
 LossScaleOptions parse_loss_scale(std::string_view text, Where where = Where::current());
+/// What parse_loss_scale() reads as `options`, every member spelled out.
+std::string text_of(const LossScaleOptions& options);
 
 class LossScaler {
  public:

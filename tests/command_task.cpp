@@ -103,3 +103,52 @@ TEST_CASE("a flag takes every spelling of a truth", "[command_task]") {
   const Variable quiet("CINTA_QUIET", "Yes");
   CHECK(trained({"--fast_dev_run", "2", "--json", "False"}).error.empty());
 }
+
+TEST_CASE("config shows what options come to and what that follows from", "[command_task]") {
+  struct Shown {
+    Arguments arguments;
+    std::string option, value, from;
+  };
+  const Scratch scratch;
+  const std::string file = scratch / "run.json";
+  write_bytes(file, R"({"num_train_epochs": 2, "warmup_steps": 0.2})");
+  const std::string later = "known once the data is read";
+  const Arguments mlp{"train", "mlp"}, bert{"train", "bert"}, classify{"train", "classify"};
+  for (const Shown& one : std::vector<Shown>{
+           {mlp, "max_steps", later, "derived from num_train_epochs"},
+           {mlp, "quiet", "false", "default"},
+           {mlp, "loss_scale", "1", "derived from precision"},
+           {mlp + Arguments{"--loss_scale", "64"}, "loss_scale", "64", "command line"},
+           {mlp + Arguments{"--precision", "fp16"}, "loss_scale",
+            "dynamic:initial=65536,growth=2,backoff=0.5,interval=2000,hysteresis=1,most_skips=100",
+            "derived from precision"},
+           {mlp + Arguments{"--config", file}, "warmup_steps", later, "derived from max_steps"},
+           {mlp + Arguments{"--config", file}, "num_train_epochs", "2", file},
+           {mlp + Arguments{"--config", file, "--max_steps", "50"}, "num_train_epochs", "unused",
+            "derived from max_steps"},
+           {mlp + Arguments{"--config", file, "--max_steps", "50"}, "warmup_steps", "10", "derived from max_steps"},
+           {mlp + Arguments{"--max_steps", "50", "--warmup_steps", "7"}, "warmup_steps", "7", "command line"},
+           {bert, "max_steps", "5000", "default"},
+           {bert + Arguments{"--max_steps", "-1"}, "max_steps", "5000", "default"},
+           {bert + Arguments{"--max_steps", "300"}, "warmup_steps", "30", "derived from max_steps"},
+           {bert + Arguments{"--num_train_epochs", "3"}, "warmup_steps", later, "derived from max_steps"},
+           {bert + Arguments{"--size", "base"}, "initializer_range", "0.02", "derived from size"},
+           {bert + Arguments{"--eval_strategy", "steps"}, "eval_steps", "10", "derived from logging_steps"},
+           {bert + Arguments{"--save_strategy", "steps"}, "save_steps", "500", "derived from save_strategy"},
+           {bert + Arguments{"--fast_dev_run"}, "max_steps", "1", "derived from fast_dev_run"},
+           {bert + Arguments{"--fast_dev_run"}, "cache_dir", "", "derived from fast_dev_run"},
+           {bert + Arguments{"--metric_for_best_model", "masked_accuracy"}, "metric_for_best_model",
+            "eval_masked_accuracy", "command line"},
+           {bert + Arguments{"--metric_for_best_model", "masked_accuracy"}, "greater_is_better", "true",
+            "derived from metric_for_best_model"},
+           {bert + Arguments{"--threads", "3"}, "threads", "3", "command line"},
+           {classify + Arguments{"--test_data", "x"}, "test_fraction", "unused", "derived from test_data"}}) {
+    const Finished finished = run_cinta(Arguments{"config", "--json"} + one.arguments);
+    INFO(one.option << " " << finished.error);
+    REQUIRE(finished.code == 0);
+    const auto shown = nlohmann::json::parse(finished.out).at(one.option);
+    CHECK(shown.at("value") == one.value);
+    CHECK(shown.at("from") == one.from);
+  }
+  check_refused({"config", "train", "mlp", "--precision", "fp16", "--loss_scale", "-1"}, {"the scale is positive"});
+}

@@ -81,6 +81,8 @@ TEST_CASE("a loss scale is a number or dynamic with its numbers", "[loss_scale]"
   CHECK(all.interval == 10);
   CHECK(all.hysteresis == 2);
   CHECK(all.most_skips == 7);
+  CHECK(text_of(all) == "dynamic:initial=1024,growth=4,backoff=0.25,interval=10,hysteresis=2,most_skips=7");
+  CHECK(text_of(parse_loss_scale("128")) == "128");
   for (const auto& [text, message] : std::vector<std::pair<const char*, const char*>>{
            {"", "given ''"},
            {"fast", "a number, dynamic"},

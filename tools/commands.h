@@ -1,6 +1,7 @@
 // The commands of `cinta`: each file adds one to the command line.
 #pragma once
 #include <functional>
+#include <map>
 #include <string>
 
 namespace CLI {
@@ -9,6 +10,13 @@ class App;
 
 namespace cinta::tools {
 
+/// What an option comes to, and why; an empty `from`: from where the option's value came.
+struct ResolvedValue {
+  std::string value, from = {};
+};
+/// By the option's name without dashes.
+using ResolvedValues = std::map<std::string, ResolvedValue>;
+
 /// What main() returns after a clean stop on a signal: 128 + its number.
 extern int exit_code;
 
@@ -16,8 +24,8 @@ extern int exit_code;
 extern std::string command_line;
 extern const char* const version;
 
-/// What a command does once its options are read.
-void set_work(const CLI::App& command, std::function<void()> work);
+/// What a command does once its options are read, and what those options come to, where that is more than they say.
+void set_work(const CLI::App& command, std::function<void()> work, std::function<ResolvedValues()> resolved = {});
 
 void add_train(CLI::App& app);
 /// Add further kinds of training to the command `train`.

@@ -8,11 +8,13 @@
 #include "tools/command_words.h"
 #include "tools/commands.h"
 #include "tools/settings.h"
+#include "tools/settings_file.h"
 
 namespace cinta::tools {
 namespace {
 
 std::string value_of(const CLI::Option& option) {
+  if (option.get_items_expected_max() == 0) return option.count() > 0 && option.as<bool>() ? "true" : "false";
   if (option.count() == 0) return option.get_default_str();
   std::string out;
   for (const std::string& part : option.results()) out += (out.empty() ? "" : ",") + part;
@@ -42,26 +44,31 @@ bool take_flag(Arguments& words, const std::string& name) {
 
 }  // namespace
 
-void print_settings(const CLI::App& command, const Settings& settings, const ConfigRequest& request) {
+void print_settings(const CLI::App& command, const Settings& settings, const ConfigRequest& request,
+                    const ResolvedValues& resolved) {
   nlohmann::ordered_json all;
-  for (const CLI::Option* option : command.get_options()) {
-    if (option->get_lnames().empty() || option == command.get_help_ptr()) continue;
+  for (const CLI::Option* option : named_options(command)) {
     const std::string& name = option->get_lnames().front();
     const auto origin = settings.origins.find(name);
-    const std::string from = origin != settings.origins.end() ? origin->second
-                             : option->count() > 0            ? "command line"
-                                                              : "default";
+    ResolvedValue value{value_of(*option), origin != settings.origins.end() ? origin->second
+                                           : option->count() > 0            ? "command line"
+                                                                            : "default"};
+    if (const auto known = resolved.find(name); known != resolved.end()) {
+      value.value = known->second.value;
+      if (!known->second.from.empty()) value.from = known->second.from;
+    }
     if (request.as_json)
-      all[name] = {{"value", value_of(*option)}, {"from", from}};
+      all[name] = {{"value", value.value}, {"from", value.from}};
     else
-      std::printf("%-32s %-28s %s\n", name.c_str(), value_of(*option).c_str(), from.c_str());
+      std::printf("%-32s %-28s %s\n", name.c_str(), value.value.empty() ? "\"\"" : value.value.c_str(),
+                  value.from.c_str());
   }
   if (request.as_json) std::printf("%s\n", all.dump(2).c_str());
 }
 
 void add_config(CLI::App& app) {
   CLI::App* config =
-      app.add_subcommand("config", "show every option of a command, its value, and where that comes from");
+      app.add_subcommand("config", "show what every option of a command comes to, and where that comes from");
   config->add_flag_callback(
       "--print", [] {}, "a table (what it does anyway)");
   config->add_flag_callback(

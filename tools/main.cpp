@@ -20,8 +20,13 @@ const char* const version = CINTA_VERSION;
 
 namespace {
 
-std::map<const CLI::App*, std::function<void()>>& works() {
-  static std::map<const CLI::App*, std::function<void()>> all;
+struct Work {
+  std::function<void()> run;
+  std::function<ResolvedValues()> resolved;
+};
+
+std::map<const CLI::App*, Work>& works() {
+  static std::map<const CLI::App*, Work> all;
   return all;
 }
 
@@ -57,7 +62,9 @@ std::string quoted(const std::string& word) {
 
 }  // namespace
 
-void set_work(const CLI::App& command, std::function<void()> work) { works()[&command] = std::move(work); }
+void set_work(const CLI::App& command, std::function<void()> work, std::function<ResolvedValues()> resolved) {
+  works()[&command] = {std::move(work), std::move(resolved)};
+}
 
 /// Adds the commands, settles the options of the one that was named and does its work.
 int run(int argc, char** argv) {
@@ -81,10 +88,11 @@ int run(int argc, char** argv) {
     throw ValueError(with_nearest(error, app, given) + "; --help shows what there is");
   }
   const CLI::App& command = *command_of(app, given);
+  const Work& work = works().at(&command);
   if (request)
-    print_settings(command, settings, *request);
+    print_settings(command, settings, *request, work.resolved ? work.resolved() : ResolvedValues());
   else
-    works().at (&command)();
+    work.run();
   return exit_code;
 }
 

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/commands.h"
+
 namespace CLI {
 class App;
 }
@@ -54,7 +56,8 @@ struct ConfigRequest {
 /// For `cinta config COMMAND ...`: takes what is config's own off `arguments`, names the command (`train bert` unless
 /// one is named) and lets it be parsed without the options that its work needs. Otherwise nothing.
 std::optional<ConfigRequest> take_config_request(CLI::App& app, Arguments& arguments);
-/// Every option of a command that was parsed, its value and where that came from.
-void print_settings(const CLI::App& command, const Settings& settings, const ConfigRequest& request);
+/// Every option of a command that was parsed, what it comes to and where that came from.
+void print_settings(const CLI::App& command, const Settings& settings, const ConfigRequest& request,
+                    const ResolvedValues& resolved);
 
 }  // namespace cinta::tools

@@ -113,7 +113,8 @@ void add_train(CLI::App& app) {
   mlp_command->add_option("--seeds", mlp->seeds, "runs with consecutive seeds")
       ->capture_default_str()
       ->check(at_least(1));
-  set_work(*mlp_command, [mlp] { train_mlp(*mlp); });
+  set_work(
+      *mlp_command, [mlp] { train_mlp(*mlp); }, [mlp] { return mlp->resolution().values; });
 
   add_train_bert(*train);
   add_train_characters(*train);

@@ -32,18 +32,31 @@ struct BertOptions : TrainOptions {
   double dropout = 0, initializer_range = 0;
   bool next_sentence = false;
   TextOptions reading;
+
+  /// Of the first weights. BERT's belongs to its width of 768. A narrow model that starts with it sees all positions
+  /// alike for the first thousands of steps; scaled to the width, it begins to read its context within hundreds.
+  double deviation() const {
+    const auto width = static_cast<double>(models::BertConfig::named(size).hidden_size);
+    return initializer_range > 0 ? initializer_range : 0.02 * std::sqrt(768 / width);
+  }
+  /// Where tokens are kept; nowhere when empty.
+  std::string cache() const { return cache_dir == "none" || fast_dev_run > 0 ? std::string() : cache_dir; }
 };
+
+ResolvedValues resolved(const BertOptions& options) {
+  ResolvedValues out = options.resolution().values;
+  if (options.initializer_range == 0) out["initializer_range"] = {join(options.deviation()), "derived from size"};
+  if (options.cache() != options.cache_dir)
+    out["cache_dir"] = {options.cache(), options.fast_dev_run > 0 ? "derived from fast_dev_run" : ""};
+  return out;
+}
 
 models::BertConfig make_config(const BertOptions& options, const data::MaskedCorpus& corpus) {
   models::BertConfig config = models::BertConfig::named(options.size);
   config.vocab_size = corpus.tokenizer.vocabulary().size();
   config.max_position_embeddings = options.length;
   config.hidden_dropout_prob = config.attention_probs_dropout_prob = options.dropout;
-  // BERT's deviation belongs to its width of 768. A narrow model that starts with it sees all positions alike for the
-  // first thousands of steps; scaled to the width, it begins to read its context within hundreds.
-  config.initializer_range = options.initializer_range > 0
-                                 ? options.initializer_range
-                                 : 0.02 * std::sqrt(768 / static_cast<double>(config.hidden_size));
+  config.initializer_range = options.deviation();
   return config;
 }
 
@@ -90,14 +103,14 @@ void train_bert(const BertOptions& options) {
   };
   require(!options.next_sentence || options.length >= 5, "train", Where(),
           "a pair needs a --sequence_length of at least 5, given ", options.length);
-  data::MaskedCorpus corpus = data::prepare_corpus(
-      options.data,
-      {.vocab_size = options.vocab_size,
-       .length = options.next_sentence ? data::segment_length(options.length) : options.length,
-       .seed = options.seed,
-       .on_bad_utf8 = options.reading.bad_utf8(),
-       .cache_dir = options.cache_dir == "none" || options.fast_dev_run > 0 ? std::string() : options.cache_dir},
-      say, Where());
+  data::MaskedCorpus corpus =
+      data::prepare_corpus(options.data,
+                           {.vocab_size = options.vocab_size,
+                            .length = options.next_sentence ? data::segment_length(options.length) : options.length,
+                            .seed = options.seed,
+                            .on_bad_utf8 = options.reading.bad_utf8(),
+                            .cache_dir = options.cache()},
+                           say, Where());
   if (const int64_t most = options.max_eval_samples; most > 0 && corpus.held_out.count > most) {
     say(join("evaluations look at the first ", most, " held-out sequences (--max_eval_samples)"));
     corpus.held_out = corpus.held_out.first(most);
@@ -154,7 +167,8 @@ void add_train_bert(CLI::App& train) {
   options->reading.add_to(*command);
   command->add_option("--cache_dir", options->cache_dir, "where tokenised texts are kept for later runs; none: nowhere")
       ->capture_default_str();
-  set_work(*command, [options] { train_bert(*options); });
+  set_work(
+      *command, [options] { train_bert(*options); }, [options] { return resolved(*options); });
 }
 
 }  // namespace cinta::tools

@@ -66,7 +66,8 @@ void add_train_characters(CLI::App& train) {
   command->add_option("--heads", options->heads, "of the attention")->capture_default_str();
   command->add_option("--sequence_length", options->length, "characters of a sample")->capture_default_str();
   command->add_option("--dropout", options->dropout, "part of all elements")->capture_default_str();
-  set_work(*command, [options] { train_characters(*options); });
+  set_work(
+      *command, [options] { train_characters(*options); }, [options] { return options->resolution().values; });
 }
 
 }  // namespace cinta::tools

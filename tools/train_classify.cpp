@@ -69,13 +69,28 @@ models::BertConfig make_config(const ClassifyOptions& options) {
   return config;
 }
 
+/// Tokens of a sample at most: no more than the model has positions.
+int64_t length_for(const ClassifyOptions& options, const models::BertConfig& config) {
+  return std::min(options.length, config.max_position_embeddings);
+}
+
+ResolvedValues resolved(const ClassifyOptions& options) {
+  ResolvedValues out = options.resolution().values;
+  if (!options.test_data.empty()) out["test_fraction"] = {"unused", "derived from test_data"};
+  if (options.model.empty()) return out;
+  const int64_t length = length_for(options, make_config(options));
+  if (length != options.length) out["sequence_length"] = {join(length), "derived from model"};
+  for (const char* name : {"size", "vocab_size"}) out[name] = {"unused", "derived from model"};
+  return out;
+}
+
 void train_classify(const ClassifyOptions& options) {
   const Texts texts = read_texts(options);
   models::BertConfig config = make_config(options);
   config.label_names = data::label_names(texts.train.labels);
   require(config.label_names.size() > 1, "train", Where(), options.data, ": all samples have the label '",
           config.label_names.front(), "'");
-  const int64_t length = std::min(options.length, config.max_position_embeddings);
+  const int64_t length = length_for(options, config);
   const data::WordPiece tokenizer = make_tokenizer(options, texts.train);
   const train::TextClassifyData data{tokenizer, encode(texts.train, tokenizer, config.label_names, length),
                                      encode(texts.test, tokenizer, config.label_names, length,
@@ -138,7 +153,7 @@ void add_train_classify(CLI::App& train) {
   options->add_padding_free(*command);
   options->reading.add_to(*command);
   options->reading.add_final_sigma(*command);
-  set_work(*command, [options] { train_classify(*options); });
+  set_work(*command, [options] { train_classify(*options); }, [options] { return resolved(*options); });
 }
 
 }  // namespace cinta::tools

@@ -7,12 +7,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "cinta/backends/threads.h"
-#include "cinta/train/callbacks.h"
-#include "cinta/train/environment.h"
 #include "cinta/train/precision.h"
 #include "cinta/train/run_files.h"
-#include "cinta/train/stop_signals.h"
 #include "cinta/train/trial.h"
 #include "tools/commands.h"
 #include "tools/settings.h"
@@ -154,6 +150,7 @@ void TrainOptions::add_to(CLI::App& command) {
   command.add_option("--early_stopping", early_stopping,
                      "e.g. patience=3,min_delta=0: evaluations without improvement");
   command.add_option("--fast_dev_run", fast_dev_run, "try everything in one step, or this many, and write nothing")
+      ->capture_default_str()
       ->expected(0, 1)
       ->check(at_least(0));
   command.add_option("--overfit_batches", run.overfit_batches, "learn this many batches by heart")
@@ -175,71 +172,6 @@ void TrainOptions::add_to(CLI::App& command) {
 void TrainOptions::add_padding_free(CLI::App& command) {
   command.add_flag("--padding_free", padding_free,
                    "lay samples end to end and compute on no padding; with dropout, other elements are dropped");
-}
-
-std::string TrainOptions::loss_scale_text() const {
-  return loss_scale.empty() ? (precision == "fp16" ? "dynamic" : "1") : loss_scale;
-}
-
-void TrainOptions::add_callbacks(train::RunOptions& out) const {
-  out.callbacks.push_back(std::make_shared<train::PrecisionNote>());
-  train::WatchedMetric metric{best_metric, greater_is_better};
-  if (!metric.name.starts_with("eval_")) metric.name = "eval_" + metric.name;
-  if (greater->count() == 0) metric.greater_is_better = !metric.name.ends_with("loss");
-  if (!early_stopping.empty()) {
-    train::EarlyStopping::Options stopping{.metric = metric};
-    for (const std::string& part : CLI::detail::split(early_stopping, ',')) {
-      const bool fits =
-          (part.starts_with("patience=") && CLI::detail::lexical_cast(part.substr(9), stopping.patience)) ||
-          (part.starts_with("min_delta=") && CLI::detail::lexical_cast(part.substr(10), stopping.min_delta));
-      require(fits, "train", Where(), "--early_stopping is patience=N,min_delta=X, given '", early_stopping, "'");
-    }
-    out.callbacks.push_back(std::make_shared<train::EarlyStopping>(stopping, Where()));
-  }
-  out.callbacks.push_back(std::make_shared<train::BestCheckpoint>(
-      train::BestCheckpoint::Options{metric, save_total_limit, load_best || save_strategy == "best", load_best}));
-  out.callbacks.push_back(
-      std::make_shared<train::EnvironmentFile>(train::MetricFields{{"cinta", std::string(version)},
-                                                                   {"command", command_line},
-                                                                   {"precision", precision},
-                                                                   {"loss_scale", loss_scale_text()}}));
-  if (!trial_result.empty())
-    out.callbacks.push_back(
-        std::make_shared<train::TrialReport>(train::TrialReport::Options{trial_result, metric, await_verdict}));
-}
-
-train::RunOptions TrainOptions::resolve(int64_t samples) const {
-  require<DeviceError>(device != "meta", "train", Where(), "training needs memory, which the device meta has none of");
-  require(batch_size > 0 && run.accumulation_steps > 0, "train", Where(),
-          "batch size and gradient_accumulation_steps are positive, given ", batch_size, " and ",
-          run.accumulation_steps);
-  if (threads > 0) set_threads(threads);
-  train::RunOptions out = run;
-  out.schedule.kind = optim::parse_schedule(schedule, Where());
-  out.autocast = train::parse_precision(precision, Where());
-  out.loss_scale = optim::parse_loss_scale(loss_scale_text(), Where());
-  const double epoch_steps = std::ceil(epochs * static_cast<double>(samples) /
-                                       (static_cast<double>(batch_size) * static_cast<double>(run.accumulation_steps)));
-  require(epoch_steps < 1e15, "train", Where(), "--num_train_epochs ", epochs, " is more than any run can do");
-  const bool counted = max_steps->count() > 0 && out.max_steps != -1;
-  if (!counted) out.max_steps = epochs > 0 ? static_cast<int64_t>(epoch_steps) : default_max_steps;
-  const double warmup = warmup_steps < 1 ? std::ceil(warmup_steps * static_cast<double>(out.max_steps)) : warmup_steps;
-  out.schedule.warmup = static_cast<int64_t>(warmup);
-  if (this->warmup->count() == 0) out.schedule.warmup = std::min(out.schedule.warmup, out.max_steps / 10);
-  if (eval_by->count() > 0 && eval_strategy == "steps" && out.eval_steps == 0) out.eval_steps = out.logging_steps;
-  if (save_by->count() > 0 && save_strategy == "steps" && out.save_steps == 0) out.save_steps = 500;
-  if (fast_dev_run > 0) out = train::fast_dev_run(out, fast_dev_run);
-  if (eval_strategy != "steps") out.eval_steps = 0;
-  if (save_strategy != "steps") out.save_steps = 0;
-  out.eval_each_epoch = eval_strategy == "epoch";
-  out.save_each_epoch = save_strategy == "epoch";
-  require(early_stopping.empty() || out.eval_steps > 0 || out.eval_each_epoch, "train", Where(),
-          "--early_stopping needs evaluations on the way: --eval_steps or --eval_strategy epoch");
-  add_callbacks(out);
-  reports.add_callbacks(out, fast_dev_run == 0);
-  out.stop = &train::stop_signal();
-  train::stop_on_signals();
-  return out;
 }
 
 train::MetricFields TrainOptions::header(const std::string& task, uint32_t data_crc32,

@@ -5,9 +5,11 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "cinta/train/callbacks.h"
 #include "cinta/train/loop.h"
 #include "cinta/train/plot.h"
 #include "tools/report_options.h"
+#include "tools/resolution.h"
 
 namespace cinta::tools {
 
@@ -45,9 +47,13 @@ struct TrainOptions {
   void add_to(CLI::App& command);
   /// Adds the one for models of texts.
   void add_padding_free(CLI::App& command);
-  /// What remains to be done once the command line is read.
+  /// The run's numbers, once the command line is read. `samples`: how many there are to train on; without them, what
+  /// depends on it is unknown. Throws ValueError for options that do not go together.
+  Resolution resolution(std::optional<int64_t> samples = {}) const;
+  /// The same, and all else that a run needs: threads, callbacks, signals.
   train::RunOptions resolve(int64_t samples) const;
   void add_callbacks(train::RunOptions& out) const;
+  train::WatchedMetric watched_metric() const;
   std::string loss_scale_text() const;
   /// The first line of metrics.jsonl, `more` at its end. `data_crc32` tells the data from others under the same name.
   train::MetricFields header(const std::string& task, uint32_t data_crc32, const train::MetricFields& more = {}) const;

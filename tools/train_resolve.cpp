@@ -1,0 +1,130 @@
+// What the options come to, in the order in which one follows from the other.
+#include <algorithm>
+#include <cmath>
+
+#include "cinta/backends/threads.h"
+#include "cinta/train/callbacks.h"
+#include "cinta/train/environment.h"
+#include "cinta/train/precision.h"
+#include "cinta/train/stop_signals.h"
+#include "cinta/train/trial.h"
+#include "tools/commands.h"
+#include "tools/resolution.h"
+#include "tools/train_options.h"
+
+namespace cinta::tools {
+
+std::string TrainOptions::loss_scale_text() const {
+  return loss_scale.empty() ? (precision == "fp16" ? "dynamic" : "1") : loss_scale;
+}
+
+train::WatchedMetric TrainOptions::watched_metric() const {
+  train::WatchedMetric metric{best_metric, greater_is_better};
+  if (!metric.name.starts_with("eval_")) metric.name = "eval_" + metric.name;
+  if (greater->count() == 0) metric.greater_is_better = !metric.name.ends_with("loss");
+  return metric;
+}
+
+void TrainOptions::add_callbacks(train::RunOptions& out) const {
+  out.callbacks.push_back(std::make_shared<train::PrecisionNote>());
+  const train::WatchedMetric metric = watched_metric();
+  if (!early_stopping.empty()) {
+    train::EarlyStopping::Options stopping{.metric = metric};
+    for (const std::string& part : CLI::detail::split(early_stopping, ',')) {
+      const bool fits =
+          (part.starts_with("patience=") && CLI::detail::lexical_cast(part.substr(9), stopping.patience)) ||
+          (part.starts_with("min_delta=") && CLI::detail::lexical_cast(part.substr(10), stopping.min_delta));
+      require(fits, "train", Where(), "--early_stopping is patience=N,min_delta=X, given '", early_stopping, "'");
+    }
+    out.callbacks.push_back(std::make_shared<train::EarlyStopping>(stopping, Where()));
+  }
+  out.callbacks.push_back(std::make_shared<train::BestCheckpoint>(
+      train::BestCheckpoint::Options{metric, save_total_limit, load_best || save_strategy == "best", load_best}));
+  out.callbacks.push_back(
+      std::make_shared<train::EnvironmentFile>(train::MetricFields{{"cinta", std::string(version)},
+                                                                   {"command", command_line},
+                                                                   {"precision", precision},
+                                                                   {"loss_scale", loss_scale_text()}}));
+  if (!trial_result.empty())
+    out.callbacks.push_back(
+        std::make_shared<train::TrialReport>(train::TrialReport::Options{trial_result, metric, await_verdict}));
+}
+
+Resolution TrainOptions::resolution(std::optional<int64_t> samples) const {
+  require<DeviceError>(device != "meta", "train", Where(), "training needs memory, which the device meta has none of");
+  require(batch_size > 0 && run.accumulation_steps > 0, "train", Where(),
+          "batch size and gradient_accumulation_steps are positive, given ", batch_size, " and ",
+          run.accumulation_steps);
+  Resolution out(run);
+  out.run.schedule.kind = optim::parse_schedule(schedule, Where());
+  out.run.autocast = train::parse_precision(precision, Where());
+  out.run.loss_scale = optim::parse_loss_scale(loss_scale_text(), Where());
+  out.values["loss_scale"] = {optim::text_of(out.run.loss_scale), loss_scale.empty() ? "derived from precision" : ""};
+  if (max_steps->count() > 0 && run.max_steps != -1) {
+    out.values["num_train_epochs"] = {"unused", "derived from max_steps"};
+  } else if (epochs > 0) {
+    out.derive("derived from num_train_epochs", [&](train::RunOptions& run) {
+      const double steps = std::ceil(epochs * static_cast<double>(samples.value_or(0)) /
+                                     (static_cast<double>(batch_size) * static_cast<double>(run.accumulation_steps)));
+      require(steps < 1e15, "train", Where(), "--num_train_epochs ", epochs, " is more than any run can do");
+      run.max_steps = samples ? static_cast<int64_t>(steps) : unknown_count;
+    });
+  } else {
+    out.derive("default", [&](train::RunOptions& run) { run.max_steps = default_max_steps; });
+    out.values["num_train_epochs"] = {"unused", "derived from max_steps"};
+  }
+  const bool part = warmup_steps < 1;
+  out.run.schedule.warmup = part ? 0 : static_cast<int64_t>(warmup_steps);
+  out.derive("derived from max_steps", [&](train::RunOptions& run) {
+    int64_t& steps = run.schedule.warmup;
+    const bool capped = warmup->count() == 0 && steps > 0;
+    if (run.max_steps == unknown_count)
+      steps = capped || (part && warmup_steps > 0) ? unknown_count : steps;
+    else if (part)
+      steps = static_cast<int64_t>(std::ceil(warmup_steps * static_cast<double>(run.max_steps)));
+    else if (capped)
+      steps = std::min(steps, run.max_steps / 10);
+  });
+  if (eval_by->count() > 0 && eval_strategy == "steps" && run.eval_steps == 0)
+    out.derive("derived from logging_steps", [](train::RunOptions& run) { run.eval_steps = run.logging_steps; });
+  if (save_by->count() > 0 && save_strategy == "steps" && run.save_steps == 0)
+    out.derive("derived from save_strategy", [](train::RunOptions& run) { run.save_steps = 500; });
+  if (fast_dev_run > 0)
+    out.derive("derived from fast_dev_run",
+               [&](train::RunOptions& run) { run = train::fast_dev_run(run, fast_dev_run); });
+  if (eval_strategy != "steps")
+    out.derive("derived from eval_strategy", [](train::RunOptions& run) { run.eval_steps = 0; });
+  if (save_strategy != "steps")
+    out.derive("derived from save_strategy", [](train::RunOptions& run) { run.save_steps = 0; });
+  out.run.eval_each_epoch = eval_strategy == "epoch";
+  out.run.save_each_epoch = save_strategy == "epoch";
+  require(early_stopping.empty() || out.run.eval_steps > 0 || out.run.eval_each_epoch, "train", Where(),
+          "--early_stopping needs evaluations on the way: --eval_steps or --eval_strategy epoch");
+  const train::WatchedMetric metric = watched_metric();
+  out.values["metric_for_best_model"] = {metric.name};
+  out.values["greater_is_better"] = {metric.greater_is_better ? "true" : "false",
+                                     greater->count() > 0 ? "" : "derived from metric_for_best_model"};
+  if (threads == 0) out.values["threads"] = {join(cinta::threads()), "derived from this machine"};
+  return out;
+}
+
+train::RunOptions TrainOptions::resolve(int64_t samples) const {
+  train::RunOptions out = resolution(samples).run;
+  if (threads > 0) set_threads(threads);
+  add_callbacks(out);
+  reports.add_callbacks(out, fast_dev_run == 0);
+  out.stop = &train::stop_signal();
+  train::stop_on_signals();
+  return out;
+}
+
+ResolvedValues Resolution::numbers_of(const train::RunOptions& run) {
+  const auto count = [](int64_t number) {
+    return ResolvedValue{number == unknown_count ? "known once the data is read" : join(number)};
+  };
+  return {{"max_steps", count(run.max_steps)},         {"warmup_steps", count(run.schedule.warmup)},
+          {"logging_steps", count(run.logging_steps)}, {"eval_steps", count(run.eval_steps)},
+          {"save_steps", count(run.save_steps)},       {"output_dir", {run.output_dir}}};
+}
+
+}  // namespace cinta::tools
