@@ -24,7 +24,8 @@ extern int exit_code;
 extern std::string command_line;
 extern const char* const version;
 
-/// What a command does once its options are read, and what those options come to, where that is more than they say.
+/// What a command does once its options are read, and before that, what those options come to where that is more than
+/// they say. The latter throws ValueError for options that do not go together.
 void set_work(const CLI::App& command, std::function<void()> work, std::function<ResolvedValues()> resolved = {});
 
 void add_train(CLI::App& app);

@@ -16,6 +16,7 @@
 #include "tools/commands.h"
 #include "tools/confusion.h"
 #include "tools/read_examples.h"
+#include "tools/settings_file.h"
 #include "tools/text_options.h"
 #include "tools/train_options.h"
 
@@ -100,8 +101,19 @@ train::MetricFields evaluate_characters(const Options& options) {
   return task.evaluate();
 }
 
-Evaluation evaluate(const Options& options) {
+/// Refuses what only other models take.
+void refuse_unused(const CLI::App& command, const std::string& name) {
+  const bool rows = name == "mlp", texts = !rows && name != "CharacterTransformer";
+  const std::string because = "on --model, a " + name;
+  require_effect(command, "labels", rows, because);
+  require_effect(command, "batch_size", !rows, because);
+  for (const char* option : {"on_bad_utf8", "final_sigma"}) require_effect(command, option, texts, because);
+  require_effect(command, "seed", name == "BertForMaskedLM" || name == "BertForPreTraining", because);
+}
+
+Evaluation evaluate(const CLI::App& command, const Options& options) {
   const std::string name = models::model_name(options.model, Where());
+  refuse_unused(command, name);
   if (name == "mlp") return {evaluate_mlp(options)};
   if (name == "BertForSequenceClassification") return evaluate_classifier(options);
   if (name == "CharacterTransformer") return {evaluate_characters(options)};
@@ -132,9 +144,9 @@ void add_eval(CLI::App& app) {
   options->reading.add_to(*command);
   options->reading.add_final_sigma(*command);
   command->add_flag("--json", options->as_json, "one object");
-  set_work(*command, [options] {
+  set_work(*command, [options, command] {
     nlohmann::ordered_json all;
-    const Evaluation evaluation = evaluate(*options);
+    const Evaluation evaluation = evaluate(*command, *options);
     for (const auto& [name, value] : evaluation.numbers)
       if (const double* number = std::get_if<double>(&value)) {
         all[name] = *number;

@@ -89,8 +89,9 @@ int run(int argc, char** argv) {
   }
   const CLI::App& command = *command_of(app, given);
   const Work& work = works().at(&command);
+  const ResolvedValues resolved = work.resolved ? work.resolved() : ResolvedValues();  // before any data is read
   if (request)
-    print_settings(command, settings, *request, work.resolved ? work.resolved() : ResolvedValues());
+    print_settings(command, settings, *request, resolved);
   else
     work.run();
   return exit_code;

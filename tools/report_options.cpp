@@ -38,12 +38,16 @@ void ReportOptions::add_to(CLI::App& command) {
   command.add_option("--trace_steps", trace_steps, "the first and the last step of --trace")->capture_default_str();
 }
 
-void ReportOptions::add_callbacks(train::RunOptions& run, bool may_write) const {
-  for (const std::string& name : CLI::detail::split(report_to, ',')) {
+void ReportOptions::check() const {
+  for (const std::string& name : CLI::detail::split(report_to, ','))
     require(name == "jsonl" || name == "tensorboard", "train", Where(),
             "--report_to takes jsonl and tensorboard, joined by a comma, given '", report_to, "'");
+  parse_steps(trace_steps);
+}
+
+void ReportOptions::add_callbacks(train::RunOptions& run, bool may_write) const {
+  for (const std::string& name : CLI::detail::split(report_to, ','))
     if (name == "tensorboard") run.callbacks.push_back(std::make_shared<train::TensorBoardReport>());
-  }
   const auto [first, last] = parse_steps(trace_steps);
   if (!trace.empty() && may_write)
     run.callbacks.push_back(std::make_shared<train::TraceReport>(trace, first, last, Where()));

@@ -12,7 +12,9 @@ struct ReportOptions {
   bool exponents = false;
 
   void add_to(CLI::App& command);
-  /// Adds what was asked for to `run`, --trace only where it `may_write`. Throws ValueError.
+  /// Throws ValueError for values that are none.
+  void check() const;
+  /// Adds what was asked for to `run`, --trace only where it `may_write`.
   void add_callbacks(train::RunOptions& run, bool may_write) const;
 };
 

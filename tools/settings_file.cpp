@@ -36,6 +36,18 @@ std::optional<std::string> variable(const std::string& option) {
   return value && *value ? std::optional<std::string>(value) : std::nullopt;
 }
 
+bool is_given(const CLI::App& command, const std::string& name) {
+  const CLI::Option* option = find_option(command, name);
+  return option && option->count() > 0;
+}
+
+void require_effect(const CLI::App& command, const std::string& name, bool effective, const std::string& because) {
+  if (effective || !is_given(command, name) || variable(name)) return;
+  const CLI::Option& option = *find_option(command, name);
+  const std::string value = option.get_items_expected_max() > 0 ? " " + option.results().front() : "";
+  throw ValueError(join("[", command.get_name(), "] --", name, value, " has no effect ", because));
+}
+
 std::optional<std::string> given_value(const std::vector<std::string>& given, const CLI::Option& option) {
   for (size_t i = 0; i < given.size(); ++i)
     for (const std::string& name : option.get_lnames()) {

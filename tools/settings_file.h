@@ -25,6 +25,12 @@ std::string variable_name(const std::string& option);
 /// What the environment says about an option; nothing where its variable is not set, or empty.
 std::optional<std::string> variable(const std::string& option);
 
+/// Whether a value of the option was given, anywhere.
+bool is_given(const CLI::App& command, const std::string& name);
+/// Throws ValueError where the option was given although it has no effect `because` ("with --save_strategy no"), unless
+/// it is `effective`. What the environment says is about every command, and so may have none here.
+void require_effect(const CLI::App& command, const std::string& name, bool effective, const std::string& because);
+
 /// The value that the words `--name value` or `--name=value` among `given` give an option.
 std::optional<std::string> given_value(const std::vector<std::string>& given, const CLI::Option& option);
 

@@ -12,6 +12,7 @@
 #include "cinta/train/text_classify_task.h"
 #include "tools/commands.h"
 #include "tools/confusion.h"
+#include "tools/settings_file.h"
 #include "tools/text_options.h"
 #include "tools/train_options.h"
 
@@ -76,9 +77,14 @@ int64_t length_for(const ClassifyOptions& options, const models::BertConfig& con
 
 ResolvedValues resolved(const ClassifyOptions& options) {
   ResolvedValues out = options.resolution().values;
+  require_effect(*options.command, "test_fraction", options.test_data.empty(), "with --test_data");
+  for (const char* name : {"size", "vocab_size"})
+    require_effect(*options.command, name, options.model.empty(), "with --model, which has its own");
   if (!options.test_data.empty()) out["test_fraction"] = {"unused", "derived from test_data"};
   if (options.model.empty()) return out;
   const int64_t length = length_for(options, make_config(options));
+  require(length == options.length || !is_given(*options.command, "sequence_length"), "train", Where(),
+          "--sequence_length ", options.length, " is more than --model ", options.model, " has positions: ", length);
   if (length != options.length) out["sequence_length"] = {join(length), "derived from model"};
   for (const char* name : {"size", "vocab_size"}) out[name] = {"unused", "derived from model"};
   return out;

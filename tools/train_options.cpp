@@ -12,6 +12,7 @@
 #include "cinta/train/trial.h"
 #include "tools/commands.h"
 #include "tools/settings.h"
+#include "tools/settings_file.h"
 
 namespace cinta::tools {
 
@@ -35,6 +36,15 @@ CLI::Validator whole_number() {
 }
 
 namespace {
+CLI::Validator positive() {
+  const auto fault = [](const std::string& text) {
+    double number = 0;
+    const bool wrong = CLI::detail::lexical_cast(text, number) && !(number > 0);
+    return wrong ? join("more than 0, given ", text) : std::string();
+  };
+  return {fault, "", ""};
+}
+
 /// Refuses a precision before any data is read.
 CLI::Validator known_precision() {
   const auto fault = [](const std::string& text) {
@@ -70,6 +80,7 @@ CLI::Validator whole_or_part() {
 }  // namespace
 
 void TrainOptions::add_to(CLI::App& command) {
+  this->command = &command;
   optim::AdamWOptions& adam = run.optimizer;
   command.add_option("--params", params, "JSON file of options that a search chose; only this line goes before")
       ->type_name(settings_file);
@@ -80,12 +91,12 @@ void TrainOptions::add_to(CLI::App& command) {
   command.add_option("--data", data, "what to train on")->required();
   command.add_option("--output_dir", run.output_dir, "directory of the run")->capture_default_str();
   default_max_steps = run.max_steps;
-  max_steps = command.add_option("--max_steps", run.max_steps, "optimizer steps; -1: as if it were not given")
-                  ->capture_default_str()
-                  ->check(count_or_unset());
+  command.add_option("--max_steps", run.max_steps, "optimizer steps; -1: as if it were not given")
+      ->capture_default_str()
+      ->check(count_or_unset());
   command.add_option("--num_train_epochs", epochs, "passes over the data, unless --max_steps is given")
       ->capture_default_str()
-      ->check(at_least(0));
+      ->check(positive());
   command.add_option("--per_device_train_batch_size,--batch_size", batch_size, "samples of a micro-batch")
       ->capture_default_str();
   command.add_option("--gradient_accumulation_steps", run.accumulation_steps, "micro-batches of a step")
@@ -94,13 +105,12 @@ void TrainOptions::add_to(CLI::App& command) {
   command.add_option("--lr_scheduler_type", schedule, "constant, linear, cosine, polynomial, inverse_sqrt")
       ->capture_default_str();
   warmup_steps = static_cast<double>(run.schedule.warmup);
-  warmup = command
-               .add_option(
-                   "--warmup_steps", warmup_steps,
-                   "steps of linear warm-up, or a part of all steps, below 1; unless given, a tenth of the run at most")
-               ->capture_default_str()
-               ->check(at_least(0))
-               ->check(whole_or_part());
+  command
+      .add_option("--warmup_steps", warmup_steps,
+                  "steps of linear warm-up, or a part of all steps, below 1; unless given, a tenth of the run at most")
+      ->capture_default_str()
+      ->check(at_least(0))
+      ->check(whole_or_part());
   command.add_option("--weight_decay", adam.weight_decay, "decoupled; not for biases and norms")->capture_default_str();
   command.add_option("--adam_beta1", adam.beta1, "of the mean of gradients")->capture_default_str();
   command.add_option("--adam_beta2", adam.beta2, "of the mean of their squares")->capture_default_str();
@@ -121,22 +131,21 @@ void TrainOptions::add_to(CLI::App& command) {
       ->capture_default_str()
       ->check(at_least(1));
   command.add_flag("--logging_first_step", run.logging_first_step, "a line after the first step too");
-  eval_by = command.add_option("--eval_strategy", eval_strategy, "no, steps, epoch; always at the end too")
-                ->capture_default_str()
-                ->check(CLI::IsMember({"no", "steps", "epoch"}));
+  command.add_option("--eval_strategy", eval_strategy, "no, steps, epoch; always at the end too")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"no", "steps", "epoch"}));
   command
       .add_option("--eval_steps", run.eval_steps,
-                  "0: at the end only; with --eval_strategy steps given: every --logging_steps")
+                  "for --eval_strategy steps; 0: at the end only, but where that is given: every --logging_steps")
       ->capture_default_str()
       ->check(at_least(0));
-  save_by = command
-                .add_option("--save_strategy", save_strategy,
-                            "no, steps, epoch, best; always at the end and when stopped too")
-                ->capture_default_str()
-                ->check(CLI::IsMember({"no", "steps", "epoch", "best"}));
+  command
+      .add_option("--save_strategy", save_strategy, "no, steps, epoch, best; always at the end and when stopped too")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"no", "steps", "epoch", "best"}));
   command
       .add_option("--save_steps", run.save_steps,
-                  "0: at the end and when stopped; with --save_strategy steps given: every 500")
+                  "for --save_strategy steps; 0: at the end and when stopped, but where that is given: every 500")
       ->capture_default_str()
       ->check(at_least(0));
   command
@@ -146,7 +155,7 @@ void TrainOptions::add_to(CLI::App& command) {
       ->check(at_least(0));
   command.add_flag("--load_best_model_at_end", load_best, "the run's model is that of the best evaluation");
   command.add_option("--metric_for_best_model", best_metric, "a number of the evaluation")->capture_default_str();
-  greater = command.add_flag("--greater_is_better", greater_is_better, "unless given: when the metric is no loss");
+  command.add_flag("--greater_is_better", greater_is_better, "unless given: when the metric is no loss");
   command.add_option("--early_stopping", early_stopping,
                      "e.g. patience=3,min_delta=0: evaluations without improvement");
   command.add_option("--fast_dev_run", fast_dev_run, "try everything in one step, or this many, and write nothing")
@@ -191,7 +200,7 @@ train::MetricFields TrainOptions::header(const std::string& task, uint32_t data_
                           {"max_grad_norm", run.max_grad_norm},
                           {"lr_scheduler_type", schedule},
                           {"warmup_steps", warmup_steps},
-                          {"warmup_capped", warmup->count() == 0}};
+                          {"warmup_capped", !is_given(*command, "warmup_steps")}};
   if (padding_free) out.emplace_back("padding_free", true);
   out.insert(out.end(), more.begin(), more.end());
   return out;

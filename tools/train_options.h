@@ -40,8 +40,7 @@ struct TrainOptions {
   int threads = 0;
   double warmup_steps = 0;  ///< below 1: part of all steps
   int64_t default_max_steps = 0;
-  /// To see whether they were given.
-  CLI::Option *max_steps = nullptr, *warmup = nullptr, *greater = nullptr, *eval_by = nullptr, *save_by = nullptr;
+  const CLI::App* command = nullptr;  ///< to see which options were given
 
   /// Adds the options to a command; the members' values are the defaults.
   void add_to(CLI::App& command);
@@ -52,6 +51,8 @@ struct TrainOptions {
   Resolution resolution(std::optional<int64_t> samples = {}) const;
   /// The same, and all else that a run needs: threads, callbacks, signals.
   train::RunOptions resolve(int64_t samples) const;
+  /// Refuses options that others leave without effect.
+  void refuse_unused() const;
   void add_callbacks(train::RunOptions& out) const;
   train::WatchedMetric watched_metric() const;
   std::string loss_scale_text() const;

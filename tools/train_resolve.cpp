@@ -10,6 +10,7 @@
 #include "cinta/train/trial.h"
 #include "tools/commands.h"
 #include "tools/resolution.h"
+#include "tools/settings_file.h"
 #include "tools/train_options.h"
 
 namespace cinta::tools {
@@ -21,7 +22,7 @@ std::string TrainOptions::loss_scale_text() const {
 train::WatchedMetric TrainOptions::watched_metric() const {
   train::WatchedMetric metric{best_metric, greater_is_better};
   if (!metric.name.starts_with("eval_")) metric.name = "eval_" + metric.name;
-  if (greater->count() == 0) metric.greater_is_better = !metric.name.ends_with("loss");
+  if (!is_given(*command, "greater_is_better")) metric.greater_is_better = !metric.name.ends_with("loss");
   return metric;
 }
 
@@ -50,17 +51,36 @@ void TrainOptions::add_callbacks(train::RunOptions& out) const {
         std::make_shared<train::TrialReport>(train::TrialReport::Options{trial_result, metric, await_verdict}));
 }
 
+void TrainOptions::refuse_unused() const {
+  const auto refuse = [&](const char* name, bool effective, const std::string& because) {
+    require_effect(*command, name, effective, because);
+  };
+  refuse("eval_steps", run.eval_steps == 0 || eval_strategy == "steps", "with --eval_strategy " + eval_strategy);
+  refuse("save_steps", run.save_steps == 0 || save_strategy == "steps", "with --save_strategy " + save_strategy);
+  refuse("trace_steps", !reports.trace.empty(), "without --trace");
+  const bool kept = !run.output_dir.empty();
+  for (const auto& [name, writes] :
+       {std::pair{"resume", run.resume}, std::pair{"overwrite", run.overwrite},
+        std::pair{"exponents", reports.exponents}, std::pair{"report", reports.report != "none"},
+        std::pair{"report_to", reports.report_to != "jsonl"}, std::pair{"save_steps", run.save_steps > 0},
+        std::pair{"save_strategy", save_strategy != "no"}, std::pair{"save_total_limit", save_total_limit > 0},
+        std::pair{"load_best_model_at_end", load_best}})
+    refuse(name, kept || !writes, "without an --output_dir");
+}
+
 Resolution TrainOptions::resolution(std::optional<int64_t> samples) const {
   require<DeviceError>(device != "meta", "train", Where(), "training needs memory, which the device meta has none of");
   require(batch_size > 0 && run.accumulation_steps > 0, "train", Where(),
           "batch size and gradient_accumulation_steps are positive, given ", batch_size, " and ",
           run.accumulation_steps);
+  reports.check();
+  refuse_unused();
   Resolution out(run);
   out.run.schedule.kind = optim::parse_schedule(schedule, Where());
   out.run.autocast = train::parse_precision(precision, Where());
   out.run.loss_scale = optim::parse_loss_scale(loss_scale_text(), Where());
   out.values["loss_scale"] = {optim::text_of(out.run.loss_scale), loss_scale.empty() ? "derived from precision" : ""};
-  if (max_steps->count() > 0 && run.max_steps != -1) {
+  if (is_given(*command, "max_steps") && run.max_steps != -1) {
     out.values["num_train_epochs"] = {"unused", "derived from max_steps"};
   } else if (epochs > 0) {
     out.derive("derived from num_train_epochs", [&](train::RunOptions& run) {
@@ -77,7 +97,7 @@ Resolution TrainOptions::resolution(std::optional<int64_t> samples) const {
   out.run.schedule.warmup = part ? 0 : static_cast<int64_t>(warmup_steps);
   out.derive("derived from max_steps", [&](train::RunOptions& run) {
     int64_t& steps = run.schedule.warmup;
-    const bool capped = warmup->count() == 0 && steps > 0;
+    const bool capped = !is_given(*command, "warmup_steps") && steps > 0;
     if (run.max_steps == unknown_count)
       steps = capped || (part && warmup_steps > 0) ? unknown_count : steps;
     else if (part)
@@ -85,9 +105,9 @@ Resolution TrainOptions::resolution(std::optional<int64_t> samples) const {
     else if (capped)
       steps = std::min(steps, run.max_steps / 10);
   });
-  if (eval_by->count() > 0 && eval_strategy == "steps" && run.eval_steps == 0)
+  if (is_given(*command, "eval_strategy") && eval_strategy == "steps" && run.eval_steps == 0)
     out.derive("derived from logging_steps", [](train::RunOptions& run) { run.eval_steps = run.logging_steps; });
-  if (save_by->count() > 0 && save_strategy == "steps" && run.save_steps == 0)
+  if (is_given(*command, "save_strategy") && save_strategy == "steps" && run.save_steps == 0)
     out.derive("derived from save_strategy", [](train::RunOptions& run) { run.save_steps = 500; });
   if (fast_dev_run > 0)
     out.derive("derived from fast_dev_run",
@@ -102,8 +122,9 @@ Resolution TrainOptions::resolution(std::optional<int64_t> samples) const {
           "--early_stopping needs evaluations on the way: --eval_steps or --eval_strategy epoch");
   const train::WatchedMetric metric = watched_metric();
   out.values["metric_for_best_model"] = {metric.name};
-  out.values["greater_is_better"] = {metric.greater_is_better ? "true" : "false",
-                                     greater->count() > 0 ? "" : "derived from metric_for_best_model"};
+  out.values["greater_is_better"] = {
+      metric.greater_is_better ? "true" : "false",
+      is_given(*command, "greater_is_better") ? "" : "derived from metric_for_best_model"};
   if (threads == 0) out.values["threads"] = {join(cinta::threads()), "derived from this machine"};
   return out;
 }

@@ -8,6 +8,7 @@
 #include "cinta/train/stop_signals.h"
 #include "tools/commands.h"
 #include "tools/settings.h"
+#include "tools/settings_file.h"
 #include "tools/train_options.h"
 #include "tools/tune_optuna.h"
 #include "tools/tune_run.h"
@@ -17,6 +18,14 @@ namespace cinta::tools {
 namespace {
 
 using nlohmann::json;
+
+void refuse_unused(const CLI::App& command, const TuneOptions& options) {
+  const bool optuna = options.sampler == "tpe" || options.pruner != "none";
+  const std::string sampler = "with --sampler " + options.sampler, pruner = "with --pruner " + options.pruner;
+  require_effect(command, "grid_points", options.sampler == "grid", sampler);
+  require_effect(command, "pruner_warmup", options.pruner != "none", pruner);
+  for (const char* name : {"storage", "python"}) require_effect(command, name, optuna, sampler + ", " + pruner);
+}
 
 void tune(TuneOptions options, CLI::App& app) {
   const Space space = read_space(options.space);
@@ -107,7 +116,10 @@ void add_tune(CLI::App& app) {
   command->add_flag("--json", options->as_json, "one object");
   command->add_flag("--quiet", options->quiet, "no line for each trial");
   command->add_option("command", options->command, "behind --: the training that all trials share");
-  set_work(*command, [options, &app] { tune(*options, app); });
+  set_work(*command, [options, &app, command] {
+    refuse_unused(*command, *options);
+    tune(*options, app);
+  });
 }
 
 }  // namespace cinta::tools
