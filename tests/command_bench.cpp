@@ -176,7 +176,7 @@ TEST_CASE("a step or rows that cannot be timed are refused in a line", "[command
     check_refused(Arguments{"bench"} + arguments, parts);
   };
   refused({}, {"bench needs one of the commands step, rows"});
-  refused({"stop"}, {"no command is called 'bench stop'; there are step, rows"});
+  refused({"stop"}, {"no command is called 'bench stop'; the nearest is 'step', there are step, rows"});
   refused({"step", "--model", "bert-huge"}, {"'huge'", "tiny, mini"});
   refused({"step", "--model", "gpt"}, {"'gpt'"});
   for (const char* option : {"--batch", "--sequence", "--masked", "--steps"})

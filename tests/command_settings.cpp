@@ -187,10 +187,9 @@ TEST_CASE("what is no option is refused with the nearest that is", "[command]") 
     return finished.error;
   };
   auto contains = [](const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; };
-  CHECK(contains(refused({"train", "mlp", "--data", "generated", "--lerning_rate", "1"}),
-                 "nearest option is --learning_rate"));
-  CHECK(contains(refused({"train", "mlp", "--dat", "generated"}),
-                 "no option is called --dat; the nearest option is --data"));
+  CHECK(
+      contains(refused({"train", "mlp", "--data", "generated", "--lerning_rate", "1"}), "nearest is --learning_rate"));
+  CHECK(contains(refused({"train", "mlp", "--dat", "generated"}), "no option is called --dat; the nearest is --data"));
   for (const auto& [text, part] : std::vector<std::pair<std::string, std::string>>{
            {R"({"batch_sise": 4})", "run.json: 'batch_sise' is no option of mlp; the nearest is 'batch_size'"},
            {R"({"zzz": 4})", "run.json: 'zzz' is no option of mlp"},
@@ -206,7 +205,9 @@ TEST_CASE("what is no option is refused with the nearest that is", "[command]") 
     CHECK(contains(refused({"train", "mlp", "--data", "generated", "--config", config}), part));
   }
   CHECK(contains(refused({"train", "mlp", "--config", scratch / "none.json"}), "none.json: cannot be opened"));
-  CHECK(contains(refused({"tran"}), "no command is called 'tran'"));
+  CHECK(contains(refused({"tran"}), "no command is called 'tran'; the nearest is 'train', there are train, eval"));
+  CHECK(contains(refused({"train", "chars"}), "no command is called 'train chars'; there are mlp"));
+  CHECK(contains(refused({"bench", "rws"}), "no command is called 'bench rws'; the nearest is 'rows', there are step"));
   const Arguments run{"train", "mlp", "--data", "generated", "--output_dir", scratch / "run"};
   CHECK(contains(refused(run + Arguments{"--load_best_model_at_end", "--metric_for_best_model", "acc"}),
                  "no 'eval_acc' to watch; it has eval_loss, eval_accuracy"));
@@ -221,6 +222,32 @@ TEST_CASE("what is no option is refused with the nearest that is", "[command]") 
   }
   const Variable seed("CINTA_SEED", "x");
   CHECK(contains(refused({"train", "mlp", "--data", "generated"}), "given x"));
+}
+
+TEST_CASE("names of other trainers' options are refused with ours", "[command_settings]") {
+  const Scratch scratch;
+  const std::string config = scratch / "run.json";
+  const Arguments mlp{"train", "mlp", "--data", "generated"}, bert{"train", "bert", "--data", "none"},
+      classify{"train", "classify", "--data", "none"};
+  check_refused(mlp + Arguments{"--bf16", "True"}, {"--bf16", "here that is --precision bf16;"});
+  check_refused(mlp + Arguments{"--fp16"}, {"here that is --precision fp16;"});
+  check_refused(mlp + Arguments{"--tf32=True"}, {"here that is --precision tf32;"});
+  check_refused(mlp + Arguments{"--resume_from_checkpoint", "x"},
+                {"here that is --resume, with the run's --output_dir"});
+  check_refused(mlp + Arguments{"--overwrite_output_dir"}, {"here that is --overwrite;"});
+  check_refused(mlp + Arguments{"--per_gpu_train_batch_size", "8"}, {"here that is --per_device_train_batch_size;"});
+  check_refused(mlp + Arguments{"--do_train"}, {"here that is cinta train itself"});
+  check_refused(mlp + Arguments{"--do_eval"}, {"--eval_strategy", "cinta eval"});
+  check_refused(mlp + Arguments{"--warmup_ratio", "0.1"}, {"--warmup_steps with a number below 1"});
+  check_refused(mlp + Arguments{"--memory_timeline", "memory.json"}, {"--report html", "--trace FILE"});
+  check_refused(bert + Arguments{"--max_seq_length", "9"}, {"here that is --sequence_length"});
+  check_refused(classify + Arguments{"--model_name_or_path", "x"}, {"here that is --model;"});
+  // An option that the command has not is no advice.
+  CHECK(run_cinta(mlp + Arguments{"--max_seq_length", "9"}).error.find("sequence_length;") == std::string::npos);
+  write_bytes(config, R"({"bf16": true})");
+  check_refused(mlp + Arguments{"--config", config}, {"'bf16' is no option of mlp; here that is --precision bf16"});
+  const Variable half("CINTA_FP16", "1");
+  check_refused(mlp, {"the variable CINTA_FP16", "here that is --precision fp16"});
 }
 
 TEST_CASE("bash completes commands, options and files", "[command_settings]") {

@@ -59,7 +59,8 @@ TEST_CASE("two places that name two things to train are refused, both named", "[
   check_refused({"train", "--config", file, "--params", other}, {file, "'mlp'", other + " names 'bert'"});
   check_refused({"config", "train", "bert", "--config", file}, {file, "'mlp'", "'bert'"});
   write_bytes(other, R"({"task": "mpl"})");
-  check_refused({"train", "--config", other}, {other, "there is no task 'mpl'; there are mlp, bert"});
+  check_refused({"train", "--config", other},
+                {other, "there is no task 'mpl'; the nearest is 'mlp', there are mlp, bert"});
   write_bytes(other, R"({"task": ["mlp"]})");
   check_refused({"train", "--config", other}, {other, "task: found [\"mlp\"]"});
   write_bytes(other, R"({"seed": 1})");

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cinta/core/error.h"
+#include "tools/option_names.h"
 #include "tools/settings.h"
 #include "tools/settings_file.h"
 
@@ -86,10 +87,8 @@ void name_task(const CLI::App& train, Arguments& words, const std::string& usual
   if (claims.empty()) return;
   const Claim& first = claims.front();
   if (!named) {
-    std::string names;
-    for (const CLI::App* one : train.get_subcommands({})) names += (names.empty() ? "" : ", ") + one->get_name();
     require(inner_command(train, first.task), "train", Where(), first.origin, ": there is no ", task_key, " '",
-            first.task, "'; there are ", names);
+            first.task, "'", command_hint(train, first.task));
     words.insert(words.begin() + 1, first.task);
   }
   for (const Claim& claim : claims)

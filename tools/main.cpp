@@ -10,6 +10,7 @@
 #include "cinta/core/error.h"
 #include "tools/command_words.h"
 #include "tools/commands.h"
+#include "tools/option_names.h"
 #include "tools/settings.h"
 
 namespace cinta::tools {
@@ -36,18 +37,20 @@ std::string with_nearest(const CLI::ParseError& error, CLI::App& app, const Argu
   const bool names_it = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
   CLI::App& command = *command_of(app, arguments);
   if (command.get_require_subcommand_min() > 0) {
-    std::string path, names;
+    std::string path;
     for (const CLI::App* at = &command; at != &app; at = at->get_parent()) path = at->get_name() + " " + path;
-    for (const CLI::App* one : command.get_subcommands({})) names += (names.empty() ? "" : ", ") + one->get_name();
     const size_t depth = static_cast<size_t>(std::ranges::count(path, ' '));
     const bool named = arguments.size() > depth && !arguments[depth].starts_with("-");
-    if (named) return join("no command is called '", path, arguments[depth], "'; there are ", names);
-    if (depth > 0) return join(path, "needs one of the commands ", names);
+    if (named)
+      return join("no command is called '", path, arguments[depth], "'", command_hint(command, arguments[depth]));
+    if (depth > 0) return join(path, "needs one of the commands ", command_names(command));
   }
   for (const std::string& word : app.remaining(true))
-    if (word.starts_with("--"))
-      if (const std::string near = nearest_option(command, word.substr(2, word.find('=') - 2)); !near.empty())
-        return (names_it ? message : "no option is called " + word) + "; the nearest option is --" + near;
+    if (word.starts_with("--")) {
+      const auto dashed = [](const std::string& near) { return "--" + near; };
+      const std::string meant = hint(word.substr(2, word.find('=') - 2), option_names(command), dashed);
+      if (!meant.empty()) return (names_it ? message : "no option is called " + word) + meant;
+    }
   return message;
 }
 

@@ -9,57 +9,37 @@
 #include <cstdlib>
 #include <cstring>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <set>
 
 #include "cinta/core/error.h"
+#include "tools/option_names.h"
 #include "tools/settings_file.h"
 
 namespace cinta::tools {
 namespace {
 
-/// Levenshtein's distance.
-size_t edits(const std::string& a, const std::string& b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i);
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
-      diagonal = std::exchange(row[j], std::min({replaced, row[j] + 1, row[j - 1] + 1}));
-    }
-  }
-  return row[b.size()];
-}
-
-/// Of `known` the name that takes the fewest edits; empty where that is more than half of it.
-std::string nearest_of(const std::string& name, const std::set<std::string>& known) {
-  std::string nearest;
-  size_t least = std::max<size_t>(2, name.size() / 2) + 1;
-  for (const std::string& one : known)
-    if (const size_t distance = edits(name, one); distance < least) least = distance, nearest = one;
-  return nearest;
-}
-
 /// Variables that are no option: the instruction set (backends/cpu/isa.h), and what the tests are told.
 constexpr std::array other_variables{"CINTA_ISA", "CINTA_TEST_DATA", "CINTA_PYTHON"};
 
-void collect_variables(const CLI::App& command, std::set<std::string>& out) {
-  for (const CLI::Option* option : named_options(command))
-    for (const std::string& name : option->get_lnames()) out.insert(variable_name(name));
-  for (const CLI::App* inner : command.get_subcommands({})) collect_variables(*inner, out);
+/// The options of all commands, without dashes.
+std::set<std::string> all_options(const CLI::App& command) {
+  std::set<std::string> names = option_names(command);
+  for (const CLI::App* inner : command.get_subcommands({})) names.merge(all_options(*inner));
+  return names;
 }
 
 /// Refuses a variable that no command knows: a value that somebody meant to give would be passed over.
 void check_variables(const CLI::App& app) {
+  const std::set<std::string> names = all_options(app);
   std::set<std::string> known(other_variables.begin(), other_variables.end());
-  collect_variables(app, known);
+  for (const std::string& name : names) known.insert(variable_name(name));
   for (char** at = environ; *at; ++at) {
     const std::string name(*at, std::strcspn(*at, "="));
     if (!name.starts_with(variable_prefix) || known.contains(name)) continue;
-    const std::string nearest = nearest_of(name, known);
+    std::string option = name.substr(std::strlen(variable_prefix));
+    std::ranges::transform(option, option.begin(), [](unsigned char c) { return std::tolower(c); });
     throw ValueError(join("[config] the variable ", name, " of the environment is no option of any command",
-                          nearest.empty() ? "" : "; the nearest is ", nearest));
+                          hint(option, names, variable_name)));
   }
 }
 
@@ -130,9 +110,9 @@ class Layers {
       if (key == task_key && is_task(command_)) continue;  // it has chosen the command (tools/command_words.h)
       const CLI::Option* known = find_option(command_, key);
       if (!known) {
-        const std::string near = nearest_option(command_, key);
+        const auto quoted = [](const std::string& near) { return "'" + near + "'"; };
         throw ValueError(join("[config] ", *path, ": '", key, "' is no option of ", command_.get_name(),
-                              near.empty() ? "" : "; the nearest is '", near, near.empty() ? "" : "'"));
+                              hint(key, option_names(command_), quoted)));
       }
       require<FileError>(key != "config" && key != "params", "config", Where(), *path, ": a file names no other file");
       require<FileError>(!value.is_object() && !value.is_null(), "config", Where(), *path, ": ", key, ": found ",
@@ -177,13 +157,6 @@ std::optional<bool> truth_of(std::string word) {
   for (const char* no : {"false", "0", "no", "n", "f"})
     if (word == no) return false;
   return std::nullopt;
-}
-
-std::string nearest_option(const CLI::App& command, const std::string& name) {
-  std::set<std::string> known;
-  for (const CLI::Option* option : named_options(command))
-    known.insert(option->get_lnames().begin(), option->get_lnames().end());
-  return nearest_of(name, known);
 }
 
 bool gives(const Arguments& arguments, const std::string& name) {

@@ -46,9 +46,6 @@ bool gives(const Arguments& arguments, const std::string& name);
 /// not; nothing for another word.
 std::optional<bool> truth_of(std::string word);
 
-/// Of the names of a command's options the one that takes the fewest edits; empty when none is near.
-std::string nearest_option(const CLI::App& command, const std::string& name);
-
 /// That a command's settings are to be shown instead of its work being done.
 struct ConfigRequest {
   bool as_json = false;

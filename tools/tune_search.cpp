@@ -9,6 +9,7 @@
 #include "cinta/data/file.h"
 #include "cinta/data/strict_json.h"
 #include "tools/commands.h"
+#include "tools/option_names.h"
 
 namespace cinta::tools {
 
@@ -28,9 +29,9 @@ void check_command(const TuneOptions& options, const Space& space, CLI::App& app
     for (const CLI::Option* known : command.get_options())
       if (known->check_lname(parameter.name)) option = known;
     if (!option) {
-      const std::string near = nearest_option(command, parameter.name);
+      const auto quoted = [](const std::string& near) { return "'" + near + "'"; };
       throw ValueError(join("[tune] ", options.space, ": '", parameter.name, "' is no option of ", command.get_name(),
-                            near.empty() ? "" : "; the nearest is '", near, near.empty() ? "" : "'"));
+                            hint(parameter.name, option_names(command), quoted)));
     }
     for (const std::string& name : option->get_lnames())
       require(!gives(options.command, name), "tune", Where(), options.space, ": ", parameter.name,
