@@ -75,6 +75,10 @@ TEST_CASE("thirty steps are thirteen, kill -9 and seventeen more, bit for bit", 
   CHECK(state.at("callbacks").at("early_stopping.waited") == 1);
   CHECK(state.at("callbacks").at("best.step").get<int>() >= 6);
   CHECK(state.at("interval_items").get<int>() > 0);
+  CHECK(state.at("epoch").get<double>() == Approx(epoch));
+  CHECK(state.at("best_metric") == state.at("callbacks").at("best.value"));
+  CHECK(state.at("best_global_step") == state.at("callbacks").at("best.step"));
+  CHECK(fs::exists(parts + "/" + state.at("best_model_checkpoint").get<std::string>()));
 
   const Finished resumed = run_cinta(command + Arguments{"--resume"});
   INFO(resumed.error);

@@ -86,6 +86,12 @@ void WatchedMetric::check(const Task& task) const {
   if (const auto names = task.evaluation_names(); !names.empty()) require_among(names, name);
 }
 
+std::optional<BestEvaluation> best_evaluation(const RunState& state) {
+  const double value = state.number(best_value), step = state.number(best_step);
+  if (std::isnan(value) || std::isnan(step)) return std::nullopt;
+  return BestEvaluation{value, static_cast<int64_t>(step)};
+}
+
 void BestCheckpoint::on_train_begin(const Moment& now) { options_.metric.check(now.task); }
 
 void BestCheckpoint::on_evaluate(const Moment& now, const MetricFields& fields) {

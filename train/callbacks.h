@@ -1,5 +1,7 @@
 // The callbacks that come with the trainer: when to log, evaluate and save; the best checkpoint; stopping early.
 #pragma once
+#include <optional>
+
 #include "cinta/train/callback.h"
 
 namespace cinta::train {
@@ -44,6 +46,14 @@ class BestCheckpoint final : public TrainerCallback {
  private:
   Options options_;
 };
+
+/// The best evaluation of a run so far, of which a checkpoint was written.
+struct BestEvaluation {
+  double value;
+  int64_t step;
+};
+/// What BestCheckpoint has kept of it; nothing where there is none.
+std::optional<BestEvaluation> best_evaluation(const RunState& state);
 
 /// Stops after `patience` evaluations in a row without one better by more than `min_delta`.
 class EarlyStopping final : public TrainerCallback {

@@ -274,7 +274,7 @@ class Run {
     metrics_->sync();
     CheckpointWriter writer(options_.output_dir, state_.step, where_);
     task_.save(writer);
-    write_run_state(writer, state_, optimizer_, scaler_, products_.get());
+    write_run_state(writer, state_, epoch(), optimizer_, scaler_, products_.get());
     result_.checkpoint = writer.finish(where_);
     call([&](auto& one, const Moment& now) { one.on_save(now, result_.checkpoint); });
   }

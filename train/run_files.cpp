@@ -8,6 +8,7 @@
 #include "cinta/data/file.h"
 #include "cinta/data/strict_json.h"
 #include "cinta/models/model_file.h"
+#include "cinta/train/callbacks.h"
 #include "cinta/train/checkpoint_names.h"
 
 namespace cinta::train {
@@ -28,22 +29,30 @@ nlohmann::ordered_json spelled(const std::vector<NamedNumber>& numbers) {
 }
 }  // namespace
 
-void write_run_state(CheckpointWriter& writer, const RunState& state, const optim::Optimizer& optimizer,
+void write_run_state(CheckpointWriter& writer, const RunState& state, double epoch, const optim::Optimizer& optimizer,
                      const optim::LossScaler& scaler, const autograd::NarrowProducts* products) {
   std::vector<models::NamedTensor> tensors;
   for (const auto& all :
        {optimizer.state(), scaler.state(), products ? products->state() : std::vector<optim::NamedTensor>()})
     for (const auto& [name, tensor] : all) tensors.push_back({name, tensor});
   models::write_tensors(tensors, writer.add(optimizer_file));
-  const nlohmann::ordered_json json = {{"global_step", state.step},
-                                       {"batches", state.batches},
-                                       {"interval_loss_sum", state.loss_sum},
-                                       {"interval_correct", state.correct_sum},
-                                       {"interval_items", state.items},
-                                       {"evaluated_step", state.evaluated_step},
-                                       {"evaluation_due", state.evaluation_due},
-                                       {"save_due", state.save_due},
-                                       {"callbacks", spelled(state.numbers)}};
+  nlohmann::ordered_json json = {{"global_step", state.step},
+                                 {"batches", state.batches},
+                                 {"interval_loss_sum", state.loss_sum},
+                                 {"interval_correct", state.correct_sum},
+                                 {"interval_items", state.items},
+                                 {"evaluated_step", state.evaluated_step},
+                                 {"evaluation_due", state.evaluation_due},
+                                 {"save_due", state.save_due},
+                                 {"callbacks", spelled(state.numbers)}};
+  // What only people and their scripts read, under the names of the HF Trainer's file. Its log_history is left out: it
+  // would copy all of metrics.jsonl, which lies beside the checkpoints, into each of them.
+  const std::optional<BestEvaluation> best = best_evaluation(state);
+  json["epoch"] = epoch;
+  json["best_metric"] = best ? nlohmann::ordered_json(best->value) : nullptr;
+  json["best_global_step"] = best ? nlohmann::ordered_json(best->step) : nullptr;
+  json["best_model_checkpoint"] =
+      best ? nlohmann::ordered_json(checkpoint_prefix + std::to_string(best->step)) : nullptr;
   writer.add(state_file).write_text(json.dump(2) + "\n");
 }
 

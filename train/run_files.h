@@ -7,8 +7,9 @@
 
 namespace cinta::train {
 
-/// Adds optimizer.safetensors and trainer_state.json to a checkpoint being written. `products` may be null.
-void write_run_state(CheckpointWriter& writer, const RunState& state, const optim::Optimizer& optimizer,
+/// Adds optimizer.safetensors and trainer_state.json to a checkpoint being written. `epoch` counts the passes over the
+/// data so far. `products` may be null.
+void write_run_state(CheckpointWriter& writer, const RunState& state, double epoch, const optim::Optimizer& optimizer,
                      const optim::LossScaler& scaler, const autograd::NarrowProducts* products);
 /// Reads them back: optimizer, scaler and products take their state. Throws FileError naming the file.
 RunState read_run_state(const std::string& directory, optim::Optimizer& optimizer, optim::LossScaler& scaler,
