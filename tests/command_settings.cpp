@@ -246,8 +246,12 @@ TEST_CASE("names of other trainers' options are refused with ours", "[command_se
   CHECK(run_cinta(mlp + Arguments{"--max_seq_length", "9"}).error.find("sequence_length;") == std::string::npos);
   write_bytes(config, R"({"bf16": true})");
   check_refused(mlp + Arguments{"--config", config}, {"'bf16' is no option of mlp; here that is --precision bf16"});
-  const Variable half("CINTA_FP16", "1");
-  check_refused(mlp, {"the variable CINTA_FP16", "here that is --precision fp16"});
+  for (const auto& [variable, part] :
+       {std::pair{"CINTA_FP16", "here that is --precision fp16"}, std::pair{"CINTA_CHECK", "--detect_anomaly"},
+        std::pair{"CINTA_DEBUG", "--trace FILE for the time of each op"}}) {
+    const Variable given(variable, "1");
+    check_refused(mlp, {std::string("the variable ") + variable, part});
+  }
 }
 
 TEST_CASE("bash completes commands, options and files", "[command_settings]") {
