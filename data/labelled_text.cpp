@@ -144,6 +144,27 @@ LabelledText from_json_lines(std::string_view text, const Source& source) {
   return out;
 }
 
+LabelledText from_lines(std::string_view text, const Source& source) {
+  LabelledText out;
+  int64_t line = 0;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    Row row{++line, {std::string(text.substr(at, end - at))}};
+    if (row.fields[0].ends_with('\r')) row.fields[0].pop_back();
+    add(out, row, {.first = 0}, source);
+    at = end + 1;
+  }
+  return out;
+}
+
+/// The ending of a name that tells how its columns are written, empty for one of plain lines.
+std::string_view format_of(std::string_view path) {
+  if (path.ends_with(".gz")) path.remove_suffix(3);
+  for (const std::string_view ending : {".csv", ".tsv", ".jsonl"})
+    if (path.ends_with(ending)) return ending;
+  return {};
+}
+
 std::optional<int64_t> whole_number(const std::string& text) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -160,18 +181,24 @@ std::string first_few(const std::vector<std::string>& names) {
 
 }  // namespace
 
-LabelledText read_labelled_text(const std::string& path, BadUtf8 on_bad, Where where) {
+LabelledText read_texts(const std::string& path, BadUtf8 on_bad, Where where) {
   const Source source{path, where};
-  std::string_view plain = path;
-  if (plain.ends_with(".gz")) plain.remove_suffix(3);
-  const bool csv = plain.ends_with(".csv"), tsv = plain.ends_with(".tsv"), jsonl = plain.ends_with(".jsonl");
-  require<FileError>(csv || tsv || jsonl, "labelled_text", where, path, ": its name ends in .csv, .tsv or .jsonl");
+  const std::string_view ending = format_of(path);
   std::string text = read_file(path, maximum_file_bytes, where);
   if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
   if (on_bad == BadUtf8::replace) text = utf8_text(std::move(text), on_bad, path, where);  // else told by line
-  LabelledText out =
-      jsonl ? from_json_lines(text, source) : from_table(read_table(text, csv ? ',' : '\t', csv, source), source);
+  LabelledText out = ending == ".jsonl" ? from_json_lines(text, source)
+                     : ending == ".csv" ? from_table(read_table(text, ',', true, source), source)
+                     : ending == ".tsv" ? from_table(read_table(text, '\t', false, source), source)
+                                        : from_lines(text, source);
   require<FileError>(out.count() > 0, "labelled_text", where, path, ": has no sample");
+  return out;
+}
+
+LabelledText read_labelled_text(const std::string& path, BadUtf8 on_bad, Where where) {
+  require<FileError>(!format_of(path).empty(), "labelled_text", where, path, ": its name ends in .csv, .tsv or .jsonl");
+  LabelledText out = read_texts(path, on_bad, where);
+  require<FileError>(!out.labels.empty(), "labelled_text", where, path, ": has no column of labels");
   return out;
 }
 
@@ -183,6 +210,11 @@ std::vector<std::string> label_names(const std::vector<std::string>& labels) {
   return names;
 }
 
+Encoding encode_sample(const LabelledText& text, size_t i, const WordPiece& tokenizer, int64_t length, Where where) {
+  return text.second.empty() ? tokenizer.encode_framed(text.first[i], length, where)
+                             : tokenizer.encode_pair(text.first[i], text.second[i], length, where);
+}
+
 ClassifiedSequences encode(const LabelledText& text, const WordPiece& tokenizer, const std::vector<std::string>& names,
                            int64_t length, const std::string& name, Where where) {
   require(length >= 3, "encode", where, "a sequence needs [CLS], a token and [SEP], given length ", length);
@@ -191,8 +223,7 @@ ClassifiedSequences encode(const LabelledText& text, const WordPiece& tokenizer,
   const int32_t padding = tokenizer.vocabulary().id("[PAD]", where);
   const bool pairs = !text.second.empty();
   for (size_t i = 0; i < text.count(); ++i) {
-    Encoding encoding = pairs ? tokenizer.encode_pair(text.first[i], text.second[i], length, where)
-                              : tokenizer.encode_framed(text.first[i], length, where);
+    Encoding encoding = encode_sample(text, i, tokenizer, length, where);
     arrays.lengths.push_back(static_cast<int32_t>(encoding.ids.size()));
     encoding.ids.resize(static_cast<size_t>(length), padding);
     encoding.types.resize(static_cast<size_t>(length), 0);

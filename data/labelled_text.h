@@ -18,11 +18,13 @@ struct LabelledText {
   size_t count() const { return first.size(); }
 };
 
-/// Reads a file by its ending: .csv, .tsv or .jsonl, each also with .gz. The columns (keys) are called text, sentence
-/// or sentence1; text_pair or sentence2; label. A table whose first line names none of them holds the text and then the
-/// label in its last column, or nothing but text. Throws FileError naming file, line and what was found: another
-/// ending, a ragged row, a quote that is never closed, JSON that is no object of texts, an empty label, text that is
-/// not UTF-8 (unless `on_bad` has such bytes replaced).
+/// Reads a file by its ending: .csv, .tsv or .jsonl, or with any other one text a line; each also with .gz. The columns
+/// (keys) are called text, sentence or sentence1; text_pair or sentence2; label. A table whose first line names none of
+/// them holds the text and then the label in its last column, or nothing but text. Throws FileError naming file, line
+/// and what was found: a ragged row, a quote that is never closed, JSON that is no object of texts, an empty label,
+/// text that is not UTF-8 (unless `on_bad` has such bytes replaced).
+LabelledText read_texts(const std::string& path, BadUtf8 on_bad = BadUtf8::error, Where where = Where::current());
+/// The same for a file that must have labels. Throws FileError also for another ending.
 LabelledText read_labelled_text(const std::string& path, BadUtf8 on_bad = BadUtf8::error,
                                 Where where = Where::current());
 
@@ -35,6 +37,10 @@ struct ClassifiedSequences {
   std::vector<int64_t> types;   ///< [count, length]; empty unless the samples are pairs
   std::vector<int64_t> labels;  ///< [count], places in the list of names
 };
+
+/// Sample `i`, framed and cut to `length` tokens.
+Encoding encode_sample(const LabelledText& text, size_t i, const WordPiece& tokenizer, int64_t length,
+                       Where where = Where::current());
 
 /// Frames each text (or pair), cut to `length` tokens and padded. Throws ValueError for a label that is not among
 /// `names`, naming the sample and them. `name` stands for the text in messages.

@@ -90,7 +90,7 @@ TEST_CASE("files that are missing, directories, empty or closed", "[command_bad_
            {file, "has no row", {"eval", "--model", all.mlp_model, "--data", file}},
            {csv, "has no sample", {"eval", "--model", all.classify_model, "--data", csv}},
            {file, "has no row", {"predict", "--model", all.mlp_model, "--data", file}},
-           {file, "has no line", predict + Arguments{"--data", file}},
+           {file, "has no sample", predict + Arguments{"--data", file}},
            {file, no_header, predict + Arguments{"--input_ids", file}},
            {file, no_json, {"tune", "--space", file, "--sampler", "random", "--output_dir", run, "--", "mlp"}}})
     check_file(one.path, one.empty, [&] { return one.command; });

@@ -93,6 +93,46 @@ TEST_CASE("training a classifier and evaluating it report accuracy, macro F1 and
              Contains("\n 1 without ") && Contains("accuracy ") && Contains("macro F1 "));
 }
 
+TEST_CASE("predict on the pairs that eval judges finds the same classes, from a file and one by one", "[command]") {
+  const Given given;
+  std::string csv = "id,sentence1,sentence2,label\n";
+  for (int i = 0; i < 50; ++i) {
+    const std::string letter(1, char('c' + i % 7));
+    csv += std::to_string(i) + "," + letter + (i % 2 ? " b," : " a,") + (i % 3 == 0 ? "b,with\n" : "a,without\n");
+  }
+  write_bytes(given.texts, csv);
+  given.train({"--max_steps", "30"});
+  const json judged = json::parse(run_cinta({"eval", "--data", given.texts, "--model", given.tuned, "--json"}).out);
+  CHECK(judged["eval_accuracy"] > 0.9);  // which no one reaches who reads the first texts alone
+
+  const Arguments predict{"predict", "--model", given.tuned, "--json"};
+  const Finished all = run_cinta(predict + Arguments{"--data", given.texts});
+  INFO(all.error);
+  REQUIRE(all.code == 0);
+  CHECK_THAT(all.error, Contains("texts.csv: its labels are passed over"));
+  const data::LabelledText pairs = data::read_labelled_text(given.texts);
+  std::istringstream lines(all.out);
+  std::vector<std::string> rows;
+  double right = 0, loss = 0;
+  for (std::string line; std::getline(lines, line); rows.push_back(line)) {
+    const json row = json::parse(line);
+    const std::string& label = pairs.labels.at(rows.size());
+    right += row["label"] == label;
+    loss -= std::log(row["probabilities"][label == "with" ? 0 : 1].get<double>());
+  }
+  CHECK(rows.size() == pairs.count());
+  CHECK(judged["eval_accuracy"] == right / 50);
+  CHECK(judged["eval_loss"].get<double>() == Approx(loss / 50).epsilon(1e-5));
+
+  const Finished two = run_cinta(predict + Arguments{"--text", pairs.first[3], "--text_pair", pairs.second[3], "--text",
+                                                     pairs.first[4], "--text_pair", pairs.second[4]});
+  CHECK(two.out == rows[3] + "\n" + rows[4] + "\n");
+  check_refused(predict + Arguments{"--text", "a", "--text_pair", "a", "--text_pair", "b"},
+                {"a --text_pair for each --text, given 2 and 1"});
+  write_bytes(given.texts, "text,text_pair\na,b\nc\n");
+  check_refused(predict + Arguments{"--data", given.texts}, {"texts.csv: line 3: found 1 columns, expected 2"});
+}
+
 TEST_CASE("--train head changes the pooler and the classifier, and no bit of anything else", "[command]") {
   const Given given;
   given.train({"--train", "head", "--max_steps", "1"});

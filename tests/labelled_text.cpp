@@ -75,8 +75,29 @@ TEST_CASE("every format gives the same samples", "[labelled_text]") {
   CHECK(tsv.first == Words{"a \"b", ""});
   CHECK(tsv.second == Words{"c", "d"});
   CHECK(tsv.labels == Words{"1", "0"});
-  CHECK(read(scratch, "f.tsv", "only text\nmore text\n").labels.empty());
   CHECK(read(scratch, "g.jsonl", "{\"sentence\": \"a\", \"label\": 3}\n").labels == Words{"3"});
+}
+
+TEST_CASE("texts without labels are read from the same formats, and from plain lines", "[labelled_text]") {
+  const Scratch scratch;
+  for (const auto& [name, text] :
+       std::vector<std::pair<std::string, std::string>>{{"a.csv", "text\n\"a, b\"\nc\tc\n"},
+                                                        {"a.jsonl", "{\"text\": \"a, b\"}\n{\"text\": \"c\\tc\"}\n"},
+                                                        {"a.txt",
+                                                         "\xef\xbb\xbf"
+                                                         "a, b\r\nc\tc"}}) {
+    INFO(name);
+    write_bytes(scratch / name, text);
+    const LabelledText found = read_texts(scratch / name);
+    CHECK(found.first == Words{"a, b", "c\tc"});
+    CHECK(found.second.empty());
+    CHECK(found.labels.empty());
+  }
+  write_bytes(scratch / "lines", "a\n\nb\xff\n");
+  CHECK_THAT(error_of<FileError>([&] { read_texts(scratch / "lines"); }), Catch::Matchers::Contains("lines: line 3"));
+  CHECK(read_texts(scratch / "lines", BadUtf8::replace).first == Words{"a", "", "b\ufffd"});
+  write_bytes(scratch / "pairs.tsv", "text\ttext_pair\na, b\tc\n");
+  CHECK(read_texts(scratch / "pairs.tsv").second == Words{"c"});
 }
 
 TEST_CASE("labels are ordered by name, numbers by value", "[labelled_text]") {
@@ -89,6 +110,7 @@ TEST_CASE("labelled text that cannot be read is refused by file and line", "[lab
   for (const auto& [name, text, part] : std::vector<std::tuple<std::string, std::string, std::string>>{
            {"a.txt", "a,b\n", "ends in .csv, .tsv or .jsonl"},
            {"a.csv", "", "has no sample"},
+           {"a.tsv", "only text\nmore text\n", "has no column of labels"},
            {"a.csv", "text,label\n", "has no sample"},
            {"a.csv", "text,label\na,b\nc\n", "line 3: found 1 columns, expected 2"},
            {"a.csv", "text,label\n\"a\nb\",x\nc,y,z\n", "line 4: found 3 columns"},

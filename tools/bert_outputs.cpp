@@ -82,31 +82,34 @@ models::TokenBatch read_tokens(const std::string& path) {
   return batch;
 }
 
-models::TokenBatch encode(const std::vector<std::string>& texts, const data::WordPiece& tokenizer, int64_t longest) {
+models::TokenBatch encode(const data::LabelledText& texts, const data::WordPiece& tokenizer, int64_t longest) {
   std::vector<data::Encoding> encodings;
   size_t width = 1, cut = 0;
-  for (const std::string& text : texts) {
-    encodings.push_back(tokenizer.encode_framed(text, longest + 1));
-    if (static_cast<int64_t>(encodings.back().ids.size()) > longest) {
-      encodings.back().ids.resize(static_cast<size_t>(longest));
-      encodings.back().ids.back() = tokenizer.vocabulary().id("[SEP]");
+  for (size_t i = 0; i < texts.count(); ++i) {
+    data::Encoding encoding = encode_sample(texts, i, tokenizer, longest + 1);
+    if (static_cast<int64_t>(encoding.ids.size()) > longest) {
+      encoding = encode_sample(texts, i, tokenizer, longest);
       ++cut;
     }
-    width = std::max(width, encodings.back().ids.size());
+    width = std::max(width, encoding.ids.size());
+    encodings.push_back(std::move(encoding));
   }
   if (cut > 0)
-    std::fprintf(stderr, "%zu of %zu texts are cut to the %lld tokens that the model takes\n", cut, texts.size(),
+    std::fprintf(stderr, "%zu of %zu texts are cut to the %lld tokens that the model takes\n", cut, texts.count(),
                  static_cast<long long>(longest));
-  std::vector<int64_t> ids;
+  std::vector<int64_t> ids, types;
   std::vector<int32_t> lengths;
   const int32_t padding = tokenizer.vocabulary().id("[PAD]");
-  for (const data::Encoding& encoding : encodings) {
-    ids.insert(ids.end(), encoding.ids.begin(), encoding.ids.end());
-    ids.resize(ids.size() + width - encoding.ids.size(), padding);
+  for (data::Encoding& encoding : encodings) {
     lengths.push_back(static_cast<int32_t>(encoding.ids.size()));
+    encoding.ids.resize(width, padding);
+    encoding.types.resize(width, 0);
+    ids.insert(ids.end(), encoding.ids.begin(), encoding.ids.end());
+    types.insert(types.end(), encoding.types.begin(), encoding.types.end());
   }
-  const int64_t samples = static_cast<int64_t>(texts.size());
-  return {from_values(ids, {samples, static_cast<int64_t>(width)}), {}, from_values(lengths, {samples})};
+  const int64_t samples = static_cast<int64_t>(texts.count());
+  const Shape shape{samples, static_cast<int64_t>(width)};
+  return {from_values(ids, shape), from_values(types, shape), from_values(lengths, {samples})};
 }
 
 Outputs run_bert(const std::string& directory, const models::TokenBatch& tokens, int64_t batch_size) {

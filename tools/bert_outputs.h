@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "cinta/data/wordpiece.h"
+#include "cinta/data/labelled_text.h"
 #include "cinta/models/bert/bert.h"
 
 namespace cinta::tools {
@@ -14,8 +14,8 @@ using Outputs = std::vector<models::NamedTensor>;
 /// then zeros). Throws FileError naming file and tensor.
 models::TokenBatch read_tokens(const std::string& path);
 
-/// Texts as tokens, padded to the longest, none cut longer than `longest`.
-models::TokenBatch encode(const std::vector<std::string>& texts, const data::WordPiece& tokenizer, int64_t longest);
+/// Texts or pairs as tokens, padded to the longest, each cut to `longest`.
+models::TokenBatch encode(const data::LabelledText& texts, const data::WordPiece& tokenizer, int64_t longest);
 
 /// What the model in a directory, of the class that its config.json names, gives for `tokens`: logits (of each token,
 /// or of each sample for a classifier); prediction_logits and seq_relationship_logits for BertForPreTraining;

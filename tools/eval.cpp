@@ -77,7 +77,6 @@ struct Evaluation {
 Evaluation evaluate_classifier(const Options& options) {
   const models::BertConfig config = models::read_config(options.model);
   const data::LabelledText text = data::read_labelled_text(options.data, options.reading.bad_utf8());
-  require<FileError>(!text.labels.empty(), "eval", Where(), options.data, ": has no column of labels");
   std::vector<std::string> names;
   for (int64_t i = 0; i < config.num_labels; ++i) names.push_back(config.label_name(i));
   const data::WordPiece tokenizer = options.reading.load_tokenizer(options.model);

@@ -24,24 +24,24 @@ namespace {
 
 struct Options {
   std::string model, input_ids, output_logits, data;
-  std::vector<std::string> texts;
+  std::vector<std::string> texts, pairs;
   int64_t batch_size = 32;
   TextOptions reading;
   bool as_json = false;
 };
 
-/// The lines of a text file.
-std::vector<std::string> lines_of(const std::string& path) {
-  std::vector<std::string> lines;
-  const std::string text = data::read_file(path);
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    std::string line = text.substr(begin, end - begin);
-    if (line.ends_with('\r')) line.pop_back();
-    lines.push_back(std::move(line));
-    begin = end + 1;
+/// The texts of the command line or of a file; pairs, where these are.
+data::LabelledText read_texts(const Options& options) {
+  if (!options.data.empty()) {
+    data::LabelledText texts = data::read_texts(options.data, options.reading.bad_utf8());
+    if (!texts.labels.empty())
+      std::fprintf(stderr, "%s: its labels are passed over; cinta eval compares with them\n", options.data.c_str());
+    return texts;
   }
-  return lines;
+  data::LabelledText texts{options.texts, options.pairs, {}};
+  for (auto* part : {&texts.first, &texts.second})
+    for (std::string& text : *part) text = options.reading.utf8(std::move(text));
+  return texts;
 }
 
 /// Rows of `features` numbers: an IDX file of images, which no CSV is mistaken for, or a CSV.
@@ -91,6 +91,8 @@ void predict(const Options& options) {
   const bool mlp = models::model_name(options.model) == "mlp";
   const int inputs = !options.input_ids.empty() + !options.data.empty() + !options.texts.empty();
   require(inputs == 1, "predict", Where(), "one of --text, --data and --input_ids, given ", inputs);
+  require(options.pairs.empty() || options.pairs.size() == options.texts.size(), "predict", Where(),
+          "a --text_pair for each --text, given ", options.pairs.size(), " and ", options.texts.size());
   require(!mlp || !options.data.empty(), "predict", Where(), "an MLP reads rows of numbers: --data FILE.csv");
   require(models::model_name(options.model).starts_with("Bert") || mlp, "predict", Where(), options.model,
           " holds neither an MLP nor a BERT");
@@ -100,12 +102,9 @@ void predict(const Options& options) {
   } else if (!options.input_ids.empty()) {
     outputs = run_bert(options.model, read_tokens(options.input_ids), options.batch_size);
   } else {
-    std::vector<std::string> texts = options.texts.empty() ? lines_of(options.data) : options.texts;
-    for (std::string& text : texts) text = options.reading.utf8(std::move(text));
-    require(!texts.empty(), "predict", Where(), options.data, " has no line");
     const int64_t longest = models::read_config(options.model).max_position_embeddings;
-    outputs = run_bert(options.model, encode(texts, options.reading.load_tokenizer(options.model), longest),
-                       options.batch_size);
+    const data::WordPiece tokenizer = options.reading.load_tokenizer(options.model);
+    outputs = run_bert(options.model, encode(read_texts(options), tokenizer, longest), options.batch_size);
   }
   if (!options.output_logits.empty()) {
     std::vector<Tensor> hold;
@@ -129,8 +128,13 @@ void add_predict(CLI::App& app) {
   command->add_option("--model", options->model, "directory with model.safetensors and config.json")->required();
   command->add_option("--text", options->texts, "a text, for a BERT; again for each further one")
       ->allow_extra_args(false);  // the parser would take [a, b] apart
-  command->add_option("--data", options->data,
-                      "a file of texts, one a line; for an MLP a CSV of its features, or an IDX file of images");
+  command->add_option("--text_pair", options->pairs, "the second text of a pair, one for each --text")
+      ->allow_extra_args(false);
+  command->add_option(
+      "--data", options->data,
+      "a file of texts or pairs, as for cinta train classify, labels passed over; of another ending "
+      "than .csv, .tsv and .jsonl, one text a line; for an MLP a CSV of its features, or an IDX file of "
+      "images");
   command->add_option("--input_ids", options->input_ids,
                       "safetensors file with input_ids, and perhaps attention_mask and token_type_ids");
   command->add_option("--output_logits", options->output_logits,

@@ -33,7 +33,6 @@ struct Texts {
 /// The training file and the test file, or a seeded part of the first.
 Texts read_texts(const ClassifyOptions& options) {
   data::LabelledText all = data::read_labelled_text(options.data, options.reading.bad_utf8());
-  require<FileError>(!all.labels.empty(), "train", Where(), options.data, ": has no column of labels");
   if (!options.test_data.empty())
     return {std::move(all), data::read_labelled_text(options.test_data, options.reading.bad_utf8())};
   const auto count = static_cast<int64_t>(all.count());
