@@ -78,7 +78,7 @@ TEST_CASE("a model's file cut at any byte is refused", "[checkpoint_cut]") {
     CHECK(unnamed == 0);
     write_bytes(path, whole);
   }
-  CHECK(train::load_classifier(run.newest).sizes == std::vector<int64_t>{64, 2, 10});
+  CHECK(train::load_classifier(run.newest).first.sizes == std::vector<int64_t>{64, 2, 10});
 }
 
 TEST_CASE("a manifest that lies is found out", "[checkpoint_cut]") {

@@ -143,6 +143,43 @@ TEST_CASE("predict names the classes of texts", "[command]") {
   CHECK(contains(run_cinta({"predict", "--model", saved.directory, "--text", "word7 word9"}).out, " %  LABEL_"));
 }
 
+TEST_CASE("a tensor of the file that the model does not have is named, wherever weights are loaded", "[command]") {
+  const Saved<models::BertForMaskedLM> masked(3);
+  const Saved<models::BertForSequenceClassification> classes(5);
+  const std::string file = masked.scratch / "data.csv";
+  std::string csv = "text,label\n";
+  for (int i = 0; i < 6; ++i) csv += "word7 word9,LABEL_" + std::to_string(i % 3) + "\n";
+  write_bytes(file, csv);
+  const std::vector<Arguments> commands{
+      {"predict", "--model", classes.directory, "--text", "word7"},
+      {"fill", "word7 [MASK]", "--model", masked.directory, "--json"},
+      {"eval", "--model", classes.directory, "--data", file, "--json"},
+      {"eval", "--model", masked.directory, "--data", file, "--json"},
+      {"train", "classify", "--data", file, "--model", masked.directory, "--max_steps", "1", "--json"}};
+  for (const bool spare : {false, true}) {
+    if (spare)
+      for (const std::string& directory : {masked.directory, classes.directory}) {
+        std::vector<models::NamedTensor> tensors{{"spare.weight", from_values(std::vector<float>{1}, {1})}};
+        for (const auto& [name, tensor] : read_tensors(directory + "/model.safetensors"))
+          tensors.push_back({name, tensor});
+        save(directory + "/model.safetensors", tensors);
+      }
+    for (const Arguments& command : commands) {
+      const Finished loud = run_cinta(command), quiet = run_cinta(command + Arguments{"--quiet"});
+      INFO(command[0] << " " << loud.error);
+      REQUIRE(loud.code == 0);
+      CHECK(contains(loud.error, "tensors loaded\n") == (spare || command[0] == "train"));
+      CHECK(contains(loud.error, "\nunused: spare.weight\n") == spare);
+      CHECK(quiet.error.empty());
+      if (command.back() != "--json") continue;
+      const auto report = nlohmann::json::parse(loud.out)["load"];
+      CHECK(report["loaded"].get<int>() > 30);
+      CHECK(contains(report["unused"].dump(), "spare.weight") == spare);
+      CHECK(report["missing"].size() == (command[0] == "train" ? 4 : 0));
+    }
+  }
+}
+
 TEST_CASE("predict refuses what is no input of the model", "[command]") {
   Saved<models::BertForMaskedLM> saved(3);
   auto refused = [&](const Arguments& more, const std::string& part) {

@@ -66,7 +66,7 @@ struct ForwardingTask : train::Task {
   train::Forward forward(const data::Batch& batch) override { return task.forward(batch); }
   train::MetricFields evaluate_until(train::StopFlag stop) override { return task.evaluate_until(stop); }
   void save(train::CheckpointWriter& writer) override { task.save(writer); }
-  void load(const std::string& directory) override { task.load(directory); }
+  models::LoadReport load(const std::string& directory) override { return task.load(directory); }
   int64_t progress_items(const data::Batch& batch) const override { return task.progress_items(batch); }
   const char* progress_unit() const override { return task.progress_unit(); }
   const char* accuracy_name() const override { return task.accuracy_name(); }

@@ -2,11 +2,9 @@
 #include "tools/bert_outputs.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <span>
 
 #include "cinta/data/sharded_safetensors.h"
-#include "cinta/models/model_file.h"
 #include "cinta/ops/elementwise.h"
 #include "cinta/ops/shape.h"
 
@@ -36,13 +34,6 @@ Outputs in_batches(const models::TokenBatch& tokens, int64_t batch_size, Forward
   }
   for (size_t i = 0; i < outputs.size(); ++i) outputs[i].tensor = concat(parts[i], 0);
   return outputs;
-}
-
-/// Weights into a model, which is then ready to predict.
-template <class Model>
-void load(Model& model, const std::string& directory) {
-  models::load_weights(model, directory);
-  model.train(false);
 }
 
 /// Some bodies are saved without one.
@@ -82,7 +73,8 @@ models::TokenBatch read_tokens(const std::string& path) {
   return batch;
 }
 
-models::TokenBatch encode(const data::LabelledText& texts, const data::WordPiece& tokenizer, int64_t longest) {
+models::TokenBatch encode(const data::LabelledText& texts, const data::WordPiece& tokenizer, int64_t longest,
+                          const ModelOptions& notes) {
   std::vector<data::Encoding> encodings;
   size_t width = 1, cut = 0;
   for (size_t i = 0; i < texts.count(); ++i) {
@@ -95,8 +87,7 @@ models::TokenBatch encode(const data::LabelledText& texts, const data::WordPiece
     encodings.push_back(std::move(encoding));
   }
   if (cut > 0)
-    std::fprintf(stderr, "%zu of %zu texts are cut to the %lld tokens that the model takes\n", cut, texts.count(),
-                 static_cast<long long>(longest));
+    notes.note(join(cut, " of ", texts.count(), " texts are cut to the ", longest, " tokens that the model takes"));
   std::vector<int64_t> ids, types;
   std::vector<int32_t> lengths;
   const int32_t padding = tokenizer.vocabulary().id("[PAD]");
@@ -112,22 +103,22 @@ models::TokenBatch encode(const data::LabelledText& texts, const data::WordPiece
   return {from_values(ids, shape), from_values(types, shape), from_values(lengths, {samples})};
 }
 
-Outputs run_bert(const std::string& directory, const models::TokenBatch& tokens, int64_t batch_size) {
-  const models::BertConfig config = models::read_config(directory);
-  const std::string architecture = models::model_name(directory);
+Outputs run_bert(const ModelOptions& options, const models::TokenBatch& tokens, int64_t batch_size) {
+  const models::BertConfig config = models::read_config(options.directory);
+  const std::string architecture = models::model_name(options.directory);
   auto unflattened = [](const Tensor& logits, const models::TokenBatch& batch) {
     return reshape(logits, {batch.ids.size(0), batch.ids.size(1), logits.size(1)});
   };
   if (architecture == "BertForMaskedLM") {
     models::BertForMaskedLM model(config);
-    load(model, directory);
+    options.load(model);
     return in_batches(tokens, batch_size, [&](const auto& batch) {
       return Outputs{{"logits", unflattened(model(batch), batch)}};
     });
   }
   if (architecture == "BertForPreTraining") {
     models::BertForPreTraining model(config);
-    load(model, directory);
+    options.load(model);
     return in_batches(tokens, batch_size, [&](const auto& batch) {
       const auto both = model(batch);
       return Outputs{{"prediction_logits", unflattened(both.masked, batch)},
@@ -135,8 +126,8 @@ Outputs run_bert(const std::string& directory, const models::TokenBatch& tokens,
     });
   }
   if (architecture == "BertModel") {
-    models::BertWithoutHead model(config, has_pooler(directory));
-    load(model, directory);
+    models::BertWithoutHead model(config, has_pooler(options.directory));
+    options.load(model);
     return in_batches(tokens, batch_size, [&](const auto& batch) {
       const auto [hidden, pooled] = model(batch);
       Outputs outputs{{"last_hidden_state", hidden}};
@@ -144,12 +135,12 @@ Outputs run_bert(const std::string& directory, const models::TokenBatch& tokens,
       return outputs;
     });
   }
-  require<FileError>(architecture == "BertForSequenceClassification", "predict", Where(), directory,
+  require<FileError>(architecture == "BertForSequenceClassification", "predict", Where(), options.directory,
                      "/config.json: architectures is BertForMaskedLM, BertForPreTraining, "
                      "BertForSequenceClassification or BertModel, found '",
                      architecture, "'");
   models::BertForSequenceClassification model(config);
-  load(model, directory);
+  options.load(model);
   return in_batches(tokens, batch_size, [&](const auto& batch) { return Outputs{{"logits", model(batch)}}; });
 }
 

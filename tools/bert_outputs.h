@@ -5,6 +5,7 @@
 
 #include "cinta/data/labelled_text.h"
 #include "cinta/models/bert/bert.h"
+#include "tools/model_options.h"
 
 namespace cinta::tools {
 
@@ -14,12 +15,13 @@ using Outputs = std::vector<models::NamedTensor>;
 /// then zeros). Throws FileError naming file and tensor.
 models::TokenBatch read_tokens(const std::string& path);
 
-/// Texts or pairs as tokens, padded to the longest, each cut to `longest`.
-models::TokenBatch encode(const data::LabelledText& texts, const data::WordPiece& tokenizer, int64_t longest);
+/// Texts or pairs as tokens, padded to the longest, each cut to `longest`; a note says how many are.
+models::TokenBatch encode(const data::LabelledText& texts, const data::WordPiece& tokenizer, int64_t longest,
+                          const ModelOptions& notes);
 
-/// What the model in a directory, of the class that its config.json names, gives for `tokens`: logits (of each token,
+/// What the model, of the class that its config.json names, gives for `tokens`: logits (of each token,
 /// or of each sample for a classifier); prediction_logits and seq_relationship_logits for BertForPreTraining;
 /// last_hidden_state and, where there is a pooler, pooler_output for BertModel.
-Outputs run_bert(const std::string& directory, const models::TokenBatch& tokens, int64_t batch_size);
+Outputs run_bert(const ModelOptions& model, const models::TokenBatch& tokens, int64_t batch_size);
 
 }  // namespace cinta::tools

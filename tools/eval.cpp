@@ -7,7 +7,6 @@
 #include "cinta/data/digits.h"
 #include "cinta/data/file.h"
 #include "cinta/data/idx.h"
-#include "cinta/models/model_file.h"
 #include "cinta/train/character_task.h"
 #include "cinta/train/classifier.h"
 #include "cinta/train/masked_task.h"
@@ -15,6 +14,7 @@
 #include "cinta/train/text_classify_task.h"
 #include "tools/commands.h"
 #include "tools/confusion.h"
+#include "tools/model_options.h"
 #include "tools/read_examples.h"
 #include "tools/settings_file.h"
 #include "tools/text_options.h"
@@ -32,28 +32,43 @@ data::Examples read_examples(const std::string& data, const std::string& labels)
 namespace {
 
 struct Options {
-  std::string data, labels, model = "runs/headers-bert";
+  std::string data, labels;
+  ModelOptions model{"runs/headers-bert"};
   int64_t batch_size = 32;
   uint64_t seed = 0;
   TextOptions reading;
   bool as_json = false;
 };
 
-train::MetricFields evaluate_mlp(const Options& options) {
-  const train::Classifier classifier = train::load_classifier(options.model);
+/// Numbers, what a classifier of texts took for what, and what loading the model did.
+struct Evaluation {
+  train::MetricFields numbers;
+  models::LoadReport loaded;
+  train::Confusion confusion = {};
+  models::BertConfig config = {};
+};
+
+/// Of a task with the weights of the model.
+Evaluation evaluate(train::Task& task, const Options& options) {
+  models::LoadReport report = task.load(options.model.directory);
+  return {task.evaluate(), std::move(report)};
+}
+
+Evaluation evaluate_mlp(const Options& options) {
+  auto [classifier, report] = train::load_classifier(options.model.directory);
   data::Examples examples = read_examples(options.data, options.labels);
   require<FileError>(examples.features == classifier.sizes.front() && examples.classes <= classifier.sizes.back(),
                      "eval", Where(), options.data, " has rows of ", examples.features, " features and ",
-                     examples.classes, " classes, ", options.model, " takes ", classifier.sizes.front(), " and tells ",
-                     classifier.sizes.back(), " apart");
+                     examples.classes, " classes, ", options.model.directory, " takes ", classifier.sizes.front(),
+                     " and tells ", classifier.sizes.back(), " apart");
   classifier.standardizer.apply(examples);
-  return train::evaluate(classifier, examples, cpu);
+  return {train::evaluate(classifier, examples, cpu), std::move(report)};
 }
 
 /// Of masked tokens, or for a model that has both heads of these in pairs of segments.
-train::MetricFields evaluate_bert(const Options& options, bool in_pairs) {
-  const models::BertConfig config = models::read_config(options.model);
-  const data::WordPiece tokenizer = options.reading.load_tokenizer(options.model);
+Evaluation evaluate_bert(const Options& options, bool in_pairs) {
+  const models::BertConfig config = models::read_config(options.model.directory);
+  const data::WordPiece tokenizer = options.reading.load_tokenizer(options.model.directory);
   const int64_t longest = config.max_position_embeddings;
   const data::Sequences text = data::make_sequences(data::read_documents(options.data, options.reading.bad_utf8()),
                                                     tokenizer, in_pairs ? data::segment_length(longest) : longest);
@@ -63,41 +78,33 @@ train::MetricFields evaluate_bert(const Options& options, bool in_pairs) {
     task = std::make_unique<train::PreTrainingTask>(corpus, config, longest, options.batch_size, options.seed);
   else
     task = std::make_unique<train::MaskedTask>(corpus, config, options.batch_size, options.seed);
-  task->load(options.model);
-  return task->evaluate();
+  return evaluate(*task, options);
 }
 
-/// Numbers, and what a classifier of texts took for what.
-struct Evaluation {
-  train::MetricFields numbers;
-  train::Confusion confusion = {};
-  models::BertConfig config = {};
-};
-
 Evaluation evaluate_classifier(const Options& options) {
-  const models::BertConfig config = models::read_config(options.model);
+  const models::BertConfig config = models::read_config(options.model.directory);
   const data::LabelledText text = data::read_labelled_text(options.data, options.reading.bad_utf8());
   std::vector<std::string> names;
   for (int64_t i = 0; i < config.num_labels; ++i) names.push_back(config.label_name(i));
-  const data::WordPiece tokenizer = options.reading.load_tokenizer(options.model);
+  const data::WordPiece tokenizer = options.reading.load_tokenizer(options.model.directory);
   const data::ClassifiedSequences samples =
       encode(text, tokenizer, names, config.max_position_embeddings, options.data);
   const train::TextClassifyData both{tokenizer, samples, samples};
   models::BertConfig named = config;
   named.label_names = names;
   train::TextClassifyTask task(both, named, options.batch_size, options.seed);
-  task.load(options.model);
-  const train::MetricFields numbers = task.evaluate();
-  return {numbers, task.confusion(), named};
+  Evaluation out = evaluate(task, options);
+  out.confusion = task.confusion();
+  out.config = named;
+  return out;
 }
 
-train::MetricFields evaluate_characters(const Options& options) {
-  const data::Characters characters(data::read_file(options.model + "/characters.txt"));
+Evaluation evaluate_characters(const Options& options) {
+  const data::Characters characters(data::read_file(options.model.directory + "/characters.txt"));
   const std::vector<int32_t> ids = characters.encode(data::read_file(options.data), Where());
   const train::CharacterCorpus corpus{characters, ids, ids};
-  train::CharacterTask task(corpus, models::read_config(options.model), options.batch_size, options.seed);
-  task.load(options.model);
-  return task.evaluate();
+  train::CharacterTask task(corpus, models::read_config(options.model.directory), options.batch_size, options.seed);
+  return evaluate(task, options);
 }
 
 /// Refuses what only other models take.
@@ -111,16 +118,17 @@ void refuse_unused(const CLI::App& command, const std::string& name) {
 }
 
 Evaluation evaluate(const CLI::App& command, const Options& options) {
-  const std::string name = models::model_name(options.model, Where());
+  const std::string name = models::model_name(options.model.directory, Where());
   refuse_unused(command, name);
-  if (name == "mlp") return {evaluate_mlp(options)};
+  if (name == "mlp") return evaluate_mlp(options);
   if (name == "BertForSequenceClassification") return evaluate_classifier(options);
-  if (name == "CharacterTransformer") return {evaluate_characters(options)};
+  if (name == "CharacterTransformer") return evaluate_characters(options);
   const bool in_pairs = name == "BertForPreTraining";
-  require<FileError>(in_pairs || name == "BertForMaskedLM", "eval", Where(), options.model, "/config.json: a ", name,
+  require<FileError>(in_pairs || name == "BertForMaskedLM", "eval", Where(), options.model.directory,
+                     "/config.json: a ", name,
                      " is not evaluated here; an mlp, a BertForMaskedLM, a BertForPreTraining, a "
                      "BertForSequenceClassification and a CharacterTransformer are");
-  return {evaluate_bert(options, in_pairs)};
+  return evaluate_bert(options, in_pairs);
 }
 
 }  // namespace
@@ -134,8 +142,7 @@ void add_eval(CLI::App& app) {
   command->add_option("--data", options->data, "text: a file or a folder; classes: as for cinta train classify or mlp")
       ->required();
   command->add_option("--labels", options->labels, "IDX file of the classes, where --data is one of images");
-  command->add_option("--model", options->model, "directory with model.safetensors and config.json")
-      ->capture_default_str();
+  options->model.add_to(*command)->capture_default_str();
   command->add_option("--batch_size", options->batch_size, "samples computed at once")
       ->capture_default_str()
       ->check(at_least(1));
@@ -146,12 +153,14 @@ void add_eval(CLI::App& app) {
   set_work(*command, [options, command] {
     nlohmann::ordered_json all;
     const Evaluation evaluation = evaluate(*command, *options);
+    options->model.note(evaluation.loaded);
     for (const auto& [name, value] : evaluation.numbers)
       if (const double* number = std::get_if<double>(&value)) {
         all[name] = *number;
         if (!options->as_json) std::printf("%s %.4f\n", name.c_str(), *number);
       }
     all.update(confusion_json(evaluation.confusion, evaluation.config));
+    all["load"] = json_of(evaluation.loaded);
     if (options->as_json)
       std::printf("%s\n", all.dump().c_str());
     else

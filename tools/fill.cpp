@@ -10,23 +10,43 @@
 #include <span>
 
 #include "cinta/autograd/mode.h"
-#include "cinta/models/model_file.h"
 #include "cinta/ops/softmax.h"
 #include "tools/commands.h"
+#include "tools/model_options.h"
 #include "tools/text_options.h"
 #include "tools/train_options.h"
 
 namespace cinta::tools {
 namespace {
 
-std::unique_ptr<models::BertForMaskedLM> load(const std::string& directory, const data::WordPiece& tokenizer) {
-  const models::BertConfig config = models::read_config(directory);
+struct Options {
+  std::string text;
+  ModelOptions model{"runs/headers-bert"};
+  int64_t top = 3;
+  TextOptions reading;
+  bool as_json = false;
+};
+
+void fill_masks(const Options& options) {
+  const models::BertConfig config = models::read_config(options.model.directory);
+  const data::WordPiece tokenizer = options.reading.load_tokenizer(options.model.directory);
   // Some files pad the model's table beyond the vocabulary; the other way round nothing fits.
-  require<FileError>(tokenizer.vocabulary().size() <= config.vocab_size, "load", Where(), directory, "/vocab.txt has ",
-                     tokenizer.vocabulary().size(), " tokens, config.json says vocab_size ", config.vocab_size);
-  auto model = std::make_unique<models::BertForMaskedLM>(config);
-  models::load_weights(*model, directory, {}, Where());
-  return model;
+  require<FileError>(tokenizer.vocabulary().size() <= config.vocab_size, "load", Where(), options.model.directory,
+                     "/vocab.txt has ", tokenizer.vocabulary().size(), " tokens, config.json says vocab_size ",
+                     config.vocab_size);
+  models::BertForMaskedLM model(config);
+  const models::LoadReport report = options.model.load(model);
+  const auto logits = [&](const models::TokenBatch& batch, const Tensor& rows) { return model(batch, rows); };
+  const std::string text = options.reading.utf8(options.text);
+  const auto guesses = fill(model, logits, tokenizer, text, options.top);
+  if (!options.as_json) return print_filled(text, guesses);
+  nlohmann::ordered_json all{{"text", text}, {"masks", nlohmann::json::array()}};
+  for (const std::vector<Guess>& one : guesses) {
+    auto& list = all["masks"].emplace_back(nlohmann::json::array());
+    for (const Guess& guess : one) list.push_back({{"token", guess.token}, {"probability", guess.probability}});
+  }
+  all["load"] = json_of(report);
+  std::printf("%s\n", all.dump().c_str());
 }
 
 }  // namespace
@@ -75,35 +95,15 @@ void print_filled(const std::string& text, const std::vector<std::vector<Guess>>
 }
 
 void add_fill(CLI::App& app) {
-  struct Options {
-    std::string text, model = "runs/headers-bert";
-    int64_t top = 3;
-    TextOptions reading;
-    bool as_json = false;
-  };
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("fill", "fill in the [MASK] of a text");
   command->add_option("text", options->text, "e.g. \"std::[MASK]<int> v;\"")->required();
-  command->add_option("--model", options->model, "directory with model.safetensors, config.json, vocab.txt")
-      ->capture_default_str();
+  options->model.add_to(*command)->capture_default_str();
   command->add_option("--top", options->top, "guesses to show")->capture_default_str()->check(at_least(1));
   options->reading.add_to(*command);
   options->reading.add_final_sigma(*command);
   command->add_flag("--json", options->as_json, "one object");
-  set_work(*command, [options] {
-    const data::WordPiece tokenizer = options->reading.load_tokenizer(options->model);
-    const auto model = load(options->model, tokenizer);
-    const auto logits = [&](const models::TokenBatch& batch, const Tensor& rows) { return (*model)(batch, rows); };
-    const std::string text = options->reading.utf8(options->text);
-    const auto guesses = fill(*model, logits, tokenizer, text, options->top);
-    if (!options->as_json) return print_filled(text, guesses);
-    nlohmann::ordered_json all{{"text", text}, {"masks", nlohmann::json::array()}};
-    for (const std::vector<Guess>& one : guesses) {
-      auto& list = all["masks"].emplace_back(nlohmann::json::array());
-      for (const Guess& guess : one) list.push_back({{"token", guess.token}, {"probability", guess.probability}});
-    }
-    std::printf("%s\n", all.dump().c_str());
-  });
+  set_work(*command, [options] { fill_masks(*options); });
 }
 
 }  // namespace cinta::tools

@@ -105,7 +105,7 @@ train::StepCost step_of(const Options& options) {
     return bert_cost(options, config, "BertForMaskedLM", device);
   }
   const std::string name = models::model_name(options.model);
-  if (name == "mlp") return mlp_cost(options, train::load_classifier(options.model).sizes, device);
+  if (name == "mlp") return mlp_cost(options, train::load_classifier(options.model).first.sizes, device);
   const models::BertConfig config = models::read_config(options.model);
   Options fitting = options;
   if (!options.given_length->count()) fitting.length = std::min(options.length, config.max_position_embeddings);

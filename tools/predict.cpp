@@ -23,7 +23,8 @@ namespace cinta::tools {
 namespace {
 
 struct Options {
-  std::string model, input_ids, output_logits, data;
+  ModelOptions model;
+  std::string input_ids, output_logits, data;
   std::vector<std::string> texts, pairs;
   int64_t batch_size = 32;
   TextOptions reading;
@@ -35,7 +36,7 @@ data::LabelledText read_texts(const Options& options) {
   if (!options.data.empty()) {
     data::LabelledText texts = data::read_texts(options.data, options.reading.bad_utf8());
     if (!texts.labels.empty())
-      std::fprintf(stderr, "%s: its labels are passed over; cinta eval compares with them\n", options.data.c_str());
+      options.model.note(options.data + ": its labels are passed over; cinta eval compares with them");
     return texts;
   }
   data::LabelledText texts{options.texts, options.pairs, {}};
@@ -59,7 +60,8 @@ data::Examples read_rows(const std::string& path, int64_t features) {
 }
 
 Outputs run_mlp(const Options& options) {
-  const train::Classifier classifier = train::load_classifier(options.model);
+  const auto [classifier, report] = train::load_classifier(options.model.directory);
+  options.model.note(report);
   data::Examples rows = read_rows(options.data, classifier.sizes.front());
   require<FileError>(rows.count > 0, "predict", Where(), options.data, ": has no rows");
   classifier.standardizer.apply(rows);
@@ -88,23 +90,24 @@ void print_classes(const Tensor& logits, const std::vector<std::string>& names, 
 
 void predict(const Options& options) {
   const autograd::NoGrad off;
-  const bool mlp = models::model_name(options.model) == "mlp";
+  const bool mlp = models::model_name(options.model.directory) == "mlp";
   const int inputs = !options.input_ids.empty() + !options.data.empty() + !options.texts.empty();
   require(inputs == 1, "predict", Where(), "one of --text, --data and --input_ids, given ", inputs);
   require(options.pairs.empty() || options.pairs.size() == options.texts.size(), "predict", Where(),
           "a --text_pair for each --text, given ", options.pairs.size(), " and ", options.texts.size());
   require(!mlp || !options.data.empty(), "predict", Where(), "an MLP reads rows of numbers: --data FILE.csv");
-  require(models::model_name(options.model).starts_with("Bert") || mlp, "predict", Where(), options.model,
-          " holds neither an MLP nor a BERT");
+  require(models::model_name(options.model.directory).starts_with("Bert") || mlp, "predict", Where(),
+          options.model.directory, " holds neither an MLP nor a BERT");
   Outputs outputs;
   if (mlp) {
     outputs = run_mlp(options);
   } else if (!options.input_ids.empty()) {
     outputs = run_bert(options.model, read_tokens(options.input_ids), options.batch_size);
   } else {
-    const int64_t longest = models::read_config(options.model).max_position_embeddings;
-    const data::WordPiece tokenizer = options.reading.load_tokenizer(options.model);
-    outputs = run_bert(options.model, encode(read_texts(options), tokenizer, longest), options.batch_size);
+    const int64_t longest = models::read_config(options.model.directory).max_position_embeddings;
+    const data::WordPiece tokenizer = options.reading.load_tokenizer(options.model.directory);
+    outputs =
+        run_bert(options.model, encode(read_texts(options), tokenizer, longest, options.model), options.batch_size);
   }
   if (!options.output_logits.empty()) {
     std::vector<Tensor> hold;
@@ -116,7 +119,7 @@ void predict(const Options& options) {
       "this model computes something for every token: --output_logits FILE.safetensors takes it, cinta fill reads a "
       "masked-language model's");
   if (logits.rank() == 2)
-    print_classes(logits, mlp ? std::vector<std::string>() : models::read_config(options.model).label_names,
+    print_classes(logits, mlp ? std::vector<std::string>() : models::read_config(options.model.directory).label_names,
                   options.as_json);
 }
 
@@ -125,7 +128,7 @@ void predict(const Options& options) {
 void add_predict(CLI::App& app) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("predict", "what a trained model computes: classes, or logits as a file");
-  command->add_option("--model", options->model, "directory with model.safetensors and config.json")->required();
+  options->model.add_to(*command)->required();
   command->add_option("--text", options->texts, "a text, for a BERT; again for each further one")
       ->allow_extra_args(false);  // the parser would take [a, b] apart
   command->add_option("--text_pair", options->pairs, "the second text of a pair, one for each --text")

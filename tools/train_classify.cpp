@@ -12,6 +12,7 @@
 #include "cinta/train/text_classify_task.h"
 #include "tools/commands.h"
 #include "tools/confusion.h"
+#include "tools/model_options.h"
 #include "tools/settings_file.h"
 #include "tools/text_options.h"
 #include "tools/train_options.h"
@@ -103,9 +104,11 @@ void train_classify(const ClassifyOptions& options) {
   train::TextClassifyTask task(data, config, options.batch_size, options.seed, parse_device(options.device));
   task.compute_without_padding(options.padding_free);
   task.model().set_checkpoint_policy(autograd::parse_checkpoint_policy(options.gradient_checkpointing));
+  nlohmann::ordered_json more = nlohmann::ordered_json::object();
   if (!options.model.empty()) {
     const auto report = models::load_weights(task.model(), options.model, {"classifier.", "bert.pooler."});
-    if (!options.run.quiet) std::fprintf(stderr, "%s: %s\n", options.model.c_str(), report.text().c_str());
+    more["load"] = json_of(report);
+    ModelOptions{options.model, options.run.quiet}.note(report);
   }
   if (options.trained == "head") {
     task.model().set_trainable("bert.embeddings", false);
@@ -122,9 +125,8 @@ void train_classify(const ClassifyOptions& options) {
       train::run(task, run, options.header("classify", crc32, {{"dropout", options.dropout}}));
   const models::BertConfig& classes = task.model().config();
   const bool judged = !result.evaluation.empty();
-  if (!options.publish(result, run.output_dir, {},
-                       judged ? confusion_json(task.confusion(), classes) : nlohmann::ordered_json::object()))
-    return;
+  if (judged) more.update(confusion_json(task.confusion(), classes));
+  if (!options.publish(result, run.output_dir, {}, more)) return;
   print_confusion(task.confusion(), classes);
   std::printf("test: loss %.4f, accuracy %.2f %%, macro F1 %.4f after %lld steps in %.1f s\n",
               train::number(result.evaluation, "eval_loss"), 100 * train::number(result.evaluation, "eval_accuracy"),

@@ -78,11 +78,11 @@ void CharacterTask::save(CheckpointWriter& writer) {
   writer.add("characters.txt").write_text(corpus_.characters.bytes());
 }
 
-void CharacterTask::load(const std::string& directory) {
+models::LoadReport CharacterTask::load(const std::string& directory) {
   require<FileError>(data::read_file(directory + "/characters.txt") == corpus_.characters.bytes(), "load", Where(),
                      directory, "/characters.txt holds other characters than the text");
   models::require_same(directory, model_->config(), Where());
-  models::load_weights(*model_, directory);
+  return models::load_weights(*model_, directory);
 }
 
 std::string continue_text(const models::CharacterTransformer& model, const data::Characters& characters,

@@ -34,7 +34,7 @@ class CharacterTask final : public Task {
   MetricFields evaluate_until(StopFlag stop) override;
   std::vector<std::string> evaluation_names() const override;
   void save(CheckpointWriter& writer) override;
-  void load(const std::string& directory) override;
+  models::LoadReport load(const std::string& directory) override;
   int64_t progress_items(const data::Batch& batch) const override { return static_cast<int64_t>(batch.labels.size()); }
   const char* progress_unit() const override { return "characters"; }
   const char* accuracy_name() const override { return "accuracy"; }

@@ -6,7 +6,6 @@
 #include "cinta/autograd/mode.h"
 #include "cinta/data/file.h"
 #include "cinta/data/strict_json.h"
-#include "cinta/models/model_file.h"
 #include "cinta/ops/loss.h"
 #include "cinta/train/checkpoint_directory.h"
 
@@ -40,7 +39,7 @@ void Classifier::save(CheckpointWriter& writer) const {
   writer.add("config.json").write_text(config.dump(2) + "\n");
 }
 
-Classifier load_classifier(const std::string& directory, Device device, Where where) {
+std::pair<Classifier, models::LoadReport> load_classifier(const std::string& directory, Device device, Where where) {
   const std::string path = directory + "/config.json";
   const nlohmann::json in = data::parse_json_object(data::read_file(path), "config", path, where);
   require<FileError>(in.value("model_type", nlohmann::json()) == "mlp", "config", where, path,
@@ -67,8 +66,8 @@ Classifier load_classifier(const std::string& directory, Device device, Where wh
                      "config", where, path, ": input_mean and input_deviation have ", out.standardizer.mean.size(),
                      " and ", out.standardizer.deviation.size(), " numbers, for ", features, " features");
   out.mlp = std::make_shared<models::Mlp>(out.sizes, 0, Activation::relu, device, where);
-  models::load_weights(*out.mlp, directory, {}, where);
-  return out;
+  models::LoadReport report = models::load_weights(*out.mlp, directory, {}, where);
+  return {std::move(out), std::move(report)};
 }
 
 }  // namespace cinta::train

@@ -2,6 +2,7 @@
 #pragma once
 #include "cinta/data/examples.h"
 #include "cinta/models/mlp.h"
+#include "cinta/models/model_file.h"
 #include "cinta/train/metrics.h"
 #include "cinta/train/task.h"
 
@@ -16,8 +17,10 @@ struct Classifier {
   void save(CheckpointWriter& writer) const;
 };
 
-/// Reads a classifier back. Throws FileError for a configuration that is not an MLP's or does not fit the weights.
-Classifier load_classifier(const std::string& directory, Device device = cpu, Where where = Where::current());
+/// Reads a classifier back, and what loading its weights did. Throws FileError for a configuration that is not an MLP's
+/// or does not fit the weights.
+std::pair<Classifier, models::LoadReport> load_classifier(const std::string& directory, Device device = cpu,
+                                                          Where where = Where::current());
 
 /// Summed loss and number of rows read right, for rows that are standardized already.
 Forward classify(const Classifier& classifier, const std::vector<float>& inputs, const std::vector<int64_t>& labels,

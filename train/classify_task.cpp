@@ -20,6 +20,8 @@ MetricFields ClassifyTask::evaluate_until(StopFlag) { return train::evaluate(cla
 
 std::vector<std::string> ClassifyTask::evaluation_names() const { return {"eval_loss", "eval_accuracy"}; }
 
-void ClassifyTask::load(const std::string& directory) { models::load_weights(*classifier_.mlp, directory); }
+models::LoadReport ClassifyTask::load(const std::string& directory) {
+  return models::load_weights(*classifier_.mlp, directory);
+}
 
 }  // namespace cinta::train

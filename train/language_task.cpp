@@ -61,7 +61,7 @@ void LanguageTask::save(CheckpointWriter& writer) {
   write_tokenizer(writer, corpus_.tokenizer);
 }
 
-void LanguageTask::load(const std::string& directory) {
+models::LoadReport LanguageTask::load(const std::string& directory) {
   models::require_same(directory, model().config(), Where());
   const data::Vocabulary vocabulary = data::Vocabulary::load(directory + "/vocab.txt", Where());
   const int64_t tokens = corpus_.tokenizer.vocabulary().size();
@@ -72,7 +72,7 @@ void LanguageTask::load(const std::string& directory) {
     require<FileError>(there == here, "load", Where(), directory, "/vocab.txt: line ", id + 1, ": found \"", there,
                        "\", but the text gives the vocabulary \"", here, "\" there");
   }
-  models::load_weights(model(), directory);
+  return models::load_weights(model(), directory);
 }
 
 int64_t LanguageTask::progress_items(const data::Batch& batch) const {

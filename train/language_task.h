@@ -19,7 +19,7 @@ class LanguageTask : public Task {
   /// The scores of held-out sequences under fixed masks.
   MetricFields evaluate_until(StopFlag stop) override;
   void save(CheckpointWriter& writer) override;
-  void load(const std::string& directory) override;
+  models::LoadReport load(const std::string& directory) override;
   int64_t progress_items(const data::Batch& batch) const override;
   const char* progress_unit() const override { return "tokens"; }
   const char* accuracy_name() const override { return "masked_accuracy"; }

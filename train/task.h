@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cinta/data/loader.h"
-#include "cinta/models/module.h"
+#include "cinta/models/model_file.h"
 #include "cinta/ops/random.h"
 #include "cinta/train/metrics.h"
 #include "cinta/train/stop_signals.h"
@@ -41,8 +41,8 @@ class Task {
   virtual std::vector<std::string> evaluation_names() const { return {}; }
   /// Puts the model's own files (weights, configuration, vocabulary) into a directory being written.
   virtual void save(CheckpointWriter& writer) = 0;
-  /// Reads the weights back from such a directory.
-  virtual void load(const std::string& directory) = 0;
+  /// Reads the weights back from such a directory, all of them.
+  virtual models::LoadReport load(const std::string& directory) = 0;
   /// What the progress bar counts in a batch, and how that is called.
   virtual int64_t progress_items(const data::Batch& batch) const = 0;
   virtual const char* progress_unit() const = 0;

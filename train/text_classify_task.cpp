@@ -93,9 +93,9 @@ void TextClassifyTask::save(CheckpointWriter& writer) {
   write_tokenizer(writer, data_.tokenizer);
 }
 
-void TextClassifyTask::load(const std::string& directory) {
+models::LoadReport TextClassifyTask::load(const std::string& directory) {
   models::require_same(directory, bert_->config(), Where());
-  models::load_weights(*bert_, directory);
+  return models::load_weights(*bert_, directory);
 }
 
 }  // namespace cinta::train
