@@ -42,10 +42,15 @@ void save_wordpiece(const WordPiece& tokenizer, const std::string& folder, Where
   }
 }
 
-WordPiece load_wordpiece(const std::string& folder, Where where) {
+std::string vocabulary_path(const std::string& folder) {
   const std::string lines = folder + "/vocab.txt", json = folder + "/tokenizer.json";
-  const bool newer = !std::filesystem::exists(lines) && std::filesystem::exists(json);
-  const std::optional<WordPiece> whole = newer ? std::optional(read_tokenizer_json(json, where)) : std::nullopt;
+  return !std::filesystem::exists(lines) && std::filesystem::exists(json) ? json : lines;
+}
+
+WordPiece load_wordpiece(const std::string& folder, Where where) {
+  const std::string tokens = vocabulary_path(folder);
+  const std::optional<WordPiece> whole =
+      tokens.ends_with(".json") ? std::optional(read_tokenizer_json(tokens, where)) : std::nullopt;
   TokenizerOptions options = whole ? whole->options() : TokenizerOptions();
   const std::string path = folder + "/tokenizer_config.json";
   if (std::filesystem::exists(path)) {
@@ -61,7 +66,7 @@ WordPiece load_wordpiece(const std::string& folder, Where where) {
         flag(config, "strip_accents", whole ? options.strip_accents : options.lower_case, path, where);
     options.final_sigma = flag(config, "final_sigma", false, path, where);
   }
-  if (!whole) return WordPiece(Vocabulary::load(lines, where), options);
+  if (!whole) return WordPiece(Vocabulary::load(tokens, where), options);
   const TokenizerOptions& normalizer = whole->options();
   require<FileError>(options.lower_case == normalizer.lower_case && options.strip_accents == normalizer.strip_accents,
                      "tokenizer", where, path,

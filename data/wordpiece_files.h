@@ -16,9 +16,12 @@ std::vector<std::pair<std::string, std::string>> wordpiece_files(const WordPiece
 /// it is on, which Python ignores) into an existing folder.
 void save_wordpiece(const WordPiece& tokenizer, const std::string& folder, Where where = Where::current());
 
-/// Reads `vocab.txt` and, where it exists, `tokenizer_config.json`; without the latter the text is lower-cased, as
-/// BERT's original vocabularies want it. Where there is no vocab.txt, `tokenizer.json` is read, which must agree with
-/// the configuration. Throws FileError, also for files that ask for another kind of tokenizer.
+/// The file that a folder's tokens are in: `vocab.txt`, or where there is none `tokenizer.json`.
+std::string vocabulary_path(const std::string& folder);
+
+/// Reads that file and, where it exists, `tokenizer_config.json`; without the latter the text is lower-cased, as BERT's
+/// original vocabularies want it, and with it tokenizer.json must agree. Throws FileError, also for files that ask for
+/// another kind of tokenizer.
 WordPiece load_wordpiece(const std::string& folder, Where where = Where::current());
 
 }  // namespace cinta::data

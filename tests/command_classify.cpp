@@ -24,7 +24,9 @@ struct Given {
   Given() {
     std::vector<std::string> tokens(std::begin(data::Vocabulary::specials), std::end(data::Vocabulary::specials));
     for (char letter = 'a'; letter <= 'z'; ++letter) tokens.emplace_back(1, letter);
-    const models::BertForPreTraining bert(small_config(), 1);
+    models::BertConfig config = small_config();
+    config.vocab_size = static_cast<int64_t>(tokens.size());
+    const models::BertForPreTraining bert(config, 1);
     std::filesystem::create_directory(model);
     models::save_weights(bert, model + "/model.safetensors");
     write_bytes(model + "/config.json", bert.config().to_json(bert.architecture()));
@@ -131,6 +133,16 @@ TEST_CASE("predict on the pairs that eval judges finds the same classes, from a 
                 {"a --text_pair for each --text, given 2 and 1"});
   write_bytes(given.texts, "text,text_pair\na,b\nc\n");
   check_refused(predict + Arguments{"--data", given.texts}, {"texts.csv: line 3: found 1 columns, expected 2"});
+}
+
+TEST_CASE("a classifier learnt anew has a row for each token of its vocabulary and no more", "[command]") {
+  const Given given;
+  const Finished finished = run_cinta({"train", "classify", "--data", given.texts, "--output_dir", given.tuned,
+                                       "--max_steps", "1", "--threads", "1", "--quiet"});
+  INFO(finished.error);
+  REQUIRE(finished.code == 0);
+  CHECK(models::read_config(given.tuned).vocab_size == data::load_wordpiece(given.tuned).vocabulary().size());
+  CHECK(run_cinta({"predict", "--model", given.tuned, "--text", "a"}).error.empty());
 }
 
 TEST_CASE("--train head changes the pooler and the classifier, and no bit of anything else", "[command]") {

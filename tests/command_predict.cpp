@@ -198,14 +198,47 @@ TEST_CASE("predict refuses what is no input of the model", "[command]") {
   save(in, {{"input_ids", from_values(std::vector<float>{1, 2}, {1, 2})}});
   refused({"--input_ids", in}, "whole numbers");
   save(in, {{"input_ids", from_values(std::vector<int64_t>(13, 1), {1, 13})}});
-  refused({"--input_ids", in, "--output_logits", saved.scratch / "out"}, "longer than the position table");
+  refused({"--input_ids", in, "--output_logits", saved.scratch / "out"},
+          "in: input_ids has rows of 13 tokens, the model positions for 12");
   save(in, {{"input_ids", from_values(std::vector<int64_t>{2, 61}, {1, 2})}});
-  refused({"--input_ids", in, "--output_logits", saved.scratch / "out"}, "index 61 at position 1 is outside [0, 61)");
+  refused({"--input_ids", in, "--output_logits", saved.scratch / "out"},
+          "in: input_ids: row 0, position 1 holds 61, the model's vocab_size is 61");
+  save(in, {{"input_ids", from_values(std::vector<int64_t>{2, 3, -1, 3}, {2, 2})}});
+  refused({"--input_ids", in, "--output_logits", saved.scratch / "out"}, "row 1, position 0 holds -1");
+  save(in, {{"input_ids", from_values(ids, {3, 6})}, {"token_type_ids", from_values(ids, {3, 6})}});
+  refused({"--input_ids", in}, "in: token_type_ids: row 0, position 0 holds 2, the model's type_vocab_size is 2");
   save(in, {{"input_ids", from_values(ids, {3, 6})}, {"attention_mask", from_values(ids, {3, 6})}});
   refused({"--input_ids", in}, "row 0 is not ones and then zeros");
   save(in, {{"input_ids", from_values(ids, {3, 6})}, {"attention_mask", from_values(ids, {6, 3})}});
   refused({"--input_ids", in}, "have the shape of input_ids");
   CHECK(!std::filesystem::exists(saved.scratch / "out"));
+}
+
+TEST_CASE("a vocabulary larger than the model's is refused, a smaller one noted", "[command]") {
+  const Saved<models::BertForSequenceClassification> classes(5);
+  const Saved<models::BertForMaskedLM> masked(3);
+  const std::string file = classes.scratch / "texts.csv";
+  write_bytes(file, "text,label\nword7,LABEL_0\nword8,LABEL_1\nword7,LABEL_0\nword8,LABEL_1\n");
+  const std::vector<Arguments> commands{
+      {"predict", "--model", classes.directory, "--data", file},
+      {"eval", "--model", classes.directory, "--data", file},
+      {"fill", "word7 [MASK]", "--model", masked.directory},
+      {"train", "classify", "--model", masked.directory, "--data", file, "--test_fraction", "0.5", "--max_steps", "1"}};
+  const int64_t rows = masked.model.config().vocab_size;
+  auto with_vocabulary = [&](int64_t size) {
+    for (const std::string& directory : {classes.directory, masked.directory})
+      data::save_wordpiece(small_tokenizer(size), directory);
+  };
+  for (const Arguments& command : commands) {
+    INFO(command[0]);
+    with_vocabulary(rows + 2);
+    check_refused(command, {"model/vocab.txt: has 63 tokens, config.json says vocab_size 61"});
+    with_vocabulary(rows - 2);
+    CHECK(contains(run_cinta(command).error, "model/vocab.txt: has 59 tokens, the model 61; the last 2 are never"));
+    const Finished quiet = run_cinta(command + Arguments{"--quiet"});
+    CHECK(quiet.code == 0);
+    CHECK(quiet.error.empty());
+  }
 }
 
 TEST_CASE("a directory's model is planned at a length that it takes", "[command]") {

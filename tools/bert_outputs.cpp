@@ -20,6 +20,19 @@ Tensor read_matrix(const data::SafetensorsFile& file, const char* name) {
   return cast(file.tensor(*entry), Dtype::i64);
 }
 
+/// Throws FileError for a number of `matrix`, which may be absent, that is not in [0, limit).
+void check_range(const Tensor& matrix, const char* name, const char* limit_name, int64_t limit,
+                 const std::string& path) {
+  if (!matrix) return;
+  int64_t at = 0;
+  for (const int64_t value : to_vector<int64_t>(matrix)) {
+    require<FileError>(value >= 0 && value < limit, "predict", Where(), path, ": ", name, ": row ", at / matrix.size(1),
+                       ", position ", at % matrix.size(1), " holds ", value, ", the model's ", limit_name, " is ",
+                       limit);
+    ++at;
+  }
+}
+
 /// Runs `forward` on the samples of `tokens`, `batch_size` at a time, and joins what it gives.
 template <class Forward>
 Outputs in_batches(const models::TokenBatch& tokens, int64_t batch_size, Forward forward) {
@@ -46,7 +59,7 @@ bool has_pooler(const std::string& directory) {
 
 }  // namespace
 
-models::TokenBatch read_tokens(const std::string& path) {
+models::TokenBatch read_tokens(const std::string& path, const models::BertConfig& config) {
   const data::SafetensorsFile file = data::SafetensorsFile::open(path);
   models::TokenBatch batch{read_matrix(file, "input_ids"), read_matrix(file, "token_type_ids"), {}};
   require<FileError>(bool(batch.ids), "predict", Where(), path, ": has no tensor called input_ids");
@@ -55,6 +68,11 @@ models::TokenBatch read_tokens(const std::string& path) {
   for (const Tensor& other : {batch.types, mask})
     require<FileError>(!other || other.shape() == batch.ids.shape(), "predict", Where(), path,
                        ": token_type_ids and attention_mask have the shape of input_ids, ", batch.ids);
+  require<FileError>(batch.ids.size(1) <= config.max_position_embeddings, "predict", Where(), path,
+                     ": input_ids has rows of ", batch.ids.size(1), " tokens, the model positions for ",
+                     config.max_position_embeddings);
+  check_range(batch.ids, "input_ids", "vocab_size", config.vocab_size, path);
+  check_range(batch.types, "token_type_ids", "type_vocab_size", config.type_vocab_size, path);
   if (!mask) return batch;
   const std::vector<int64_t> bits = to_vector<int64_t>(mask);
   const size_t length = static_cast<size_t>(mask.size(1));

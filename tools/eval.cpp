@@ -68,7 +68,7 @@ Evaluation evaluate_mlp(const Options& options) {
 /// Of masked tokens, or for a model that has both heads of these in pairs of segments.
 Evaluation evaluate_bert(const Options& options, bool in_pairs) {
   const models::BertConfig config = models::read_config(options.model.directory);
-  const data::WordPiece tokenizer = options.reading.load_tokenizer(options.model.directory);
+  const data::WordPiece tokenizer = options.reading.load_tokenizer(options.model, config);
   const int64_t longest = config.max_position_embeddings;
   const data::Sequences text = data::make_sequences(data::read_documents(options.data, options.reading.bad_utf8()),
                                                     tokenizer, in_pairs ? data::segment_length(longest) : longest);
@@ -86,7 +86,7 @@ Evaluation evaluate_classifier(const Options& options) {
   const data::LabelledText text = data::read_labelled_text(options.data, options.reading.bad_utf8());
   std::vector<std::string> names;
   for (int64_t i = 0; i < config.num_labels; ++i) names.push_back(config.label_name(i));
-  const data::WordPiece tokenizer = options.reading.load_tokenizer(options.model.directory);
+  const data::WordPiece tokenizer = options.reading.load_tokenizer(options.model, config);
   const data::ClassifiedSequences samples =
       encode(text, tokenizer, names, config.max_position_embeddings, options.data);
   const train::TextClassifyData both{tokenizer, samples, samples};

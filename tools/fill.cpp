@@ -29,11 +29,7 @@ struct Options {
 
 void fill_masks(const Options& options) {
   const models::BertConfig config = models::read_config(options.model.directory);
-  const data::WordPiece tokenizer = options.reading.load_tokenizer(options.model.directory);
-  // Some files pad the model's table beyond the vocabulary; the other way round nothing fits.
-  require<FileError>(tokenizer.vocabulary().size() <= config.vocab_size, "load", Where(), options.model.directory,
-                     "/vocab.txt has ", tokenizer.vocabulary().size(), " tokens, config.json says vocab_size ",
-                     config.vocab_size);
+  const data::WordPiece tokenizer = options.reading.load_tokenizer(options.model, config);
   models::BertForMaskedLM model(config);
   const models::LoadReport report = options.model.load(model);
   const auto logits = [&](const models::TokenBatch& batch, const Tensor& rows) { return model(batch, rows); };

@@ -102,12 +102,14 @@ void predict(const Options& options) {
   if (mlp) {
     outputs = run_mlp(options);
   } else if (!options.input_ids.empty()) {
-    outputs = run_bert(options.model, read_tokens(options.input_ids), options.batch_size);
+    const models::TokenBatch tokens = read_tokens(options.input_ids, models::read_config(options.model.directory));
+    outputs = run_bert(options.model, tokens, options.batch_size);
   } else {
-    const int64_t longest = models::read_config(options.model.directory).max_position_embeddings;
-    const data::WordPiece tokenizer = options.reading.load_tokenizer(options.model.directory);
-    outputs =
-        run_bert(options.model, encode(read_texts(options), tokenizer, longest, options.model), options.batch_size);
+    const models::BertConfig config = models::read_config(options.model.directory);
+    const data::WordPiece tokenizer = options.reading.load_tokenizer(options.model, config);
+    const models::TokenBatch tokens =
+        encode(read_texts(options), tokenizer, config.max_position_embeddings, options.model);
+    outputs = run_bert(options.model, tokens, options.batch_size);
   }
   if (!options.output_logits.empty()) {
     std::vector<Tensor> hold;

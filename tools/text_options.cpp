@@ -42,4 +42,16 @@ data::WordPiece TextOptions::load_tokenizer(const std::string& directory) const 
   return data::WordPiece(tokenizer.vocabulary(), options);
 }
 
+data::WordPiece TextOptions::load_tokenizer(const ModelOptions& model, const models::BertConfig& config) const {
+  data::WordPiece tokenizer = load_tokenizer(model.directory);
+  const std::string path = data::vocabulary_path(model.directory);
+  const int64_t tokens = tokenizer.vocabulary().size(), rows = config.vocab_size;
+  require<FileError>(tokens <= rows, "tokenizer", Where(), path, ": has ", tokens,
+                     " tokens, config.json says vocab_size ", rows);
+  if (tokens < rows)  // some pad the table; a vocabulary that was cut off looks the same
+    model.note(
+        join(path, ": has ", tokens, " tokens, the model ", rows, "; the last ", rows - tokens, " are never met"));
+  return tokenizer;
+}
+
 }  // namespace cinta::tools

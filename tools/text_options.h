@@ -4,10 +4,8 @@
 
 #include "cinta/data/bad_utf8.h"
 #include "cinta/data/wordpiece.h"
-
-namespace CLI {
-class App;
-}
+#include "cinta/models/bert/config.h"
+#include "tools/model_options.h"
 
 namespace cinta::tools {
 
@@ -23,6 +21,9 @@ struct TextOptions {
   std::string utf8(std::string text) const;
   /// The tokenizer in a directory, and with --final_sigma as if its files asked for that.
   data::WordPiece load_tokenizer(const std::string& directory) const;
+  /// The same for a model that is to read its tokens. Throws FileError where there are more than it has rows for; of
+  /// rows that no token is there for, a note.
+  data::WordPiece load_tokenizer(const ModelOptions& model, const models::BertConfig& config) const;
 };
 
 }  // namespace cinta::tools

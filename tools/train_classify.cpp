@@ -47,8 +47,9 @@ Texts read_texts(const ClassifyOptions& options) {
 }
 
 /// The tokenizer of a pre-trained model, or one learnt on the training texts.
-data::WordPiece make_tokenizer(const ClassifyOptions& options, const data::LabelledText& train) {
-  if (!options.model.empty()) return options.reading.load_tokenizer(options.model);
+data::WordPiece make_tokenizer(const ClassifyOptions& options, const data::LabelledText& train,
+                               const models::BertConfig& config) {
+  if (!options.model.empty()) return options.reading.load_tokenizer({options.model, options.run.quiet}, config);
   require(!options.reading.final_sigma, "train", Where(),
           "--final_sigma is for a --model whose tokenizer lower-cases; one learnt here keeps capitals");
   constexpr data::TokenizerOptions cased{.lower_case = false, .strip_accents = false};
@@ -97,7 +98,8 @@ void train_classify(const ClassifyOptions& options) {
   require(config.label_names.size() > 1, "train", Where(), options.data, ": all samples have the label '",
           config.label_names.front(), "'");
   const int64_t length = length_for(options, config);
-  const data::WordPiece tokenizer = make_tokenizer(options, texts.train);
+  const data::WordPiece tokenizer = make_tokenizer(options, texts.train, config);
+  if (options.model.empty()) config.vocab_size = tokenizer.vocabulary().size();
   const train::TextClassifyData data{tokenizer, encode(texts.train, tokenizer, config.label_names, length),
                                      encode(texts.test, tokenizer, config.label_names, length,
                                             options.test_data.empty() ? options.data : options.test_data)};

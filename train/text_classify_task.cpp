@@ -43,7 +43,9 @@ double Confusion::macro_f1() const {
 TextClassifyTask::TextClassifyTask(const TextClassifyData& data, models::BertConfig config, int64_t batch_size,
                                    uint64_t seed, Device device, Where where)
     : data_(data), batch_size_(batch_size), device_(device) {
-  config.vocab_size = std::max(config.vocab_size, data.tokenizer.vocabulary().size());
+  const int64_t tokens = data.tokenizer.vocabulary().size();
+  require(tokens <= config.vocab_size, "text_classify_task", where, "the vocabulary has ", tokens,
+          " tokens, vocab_size is ", config.vocab_size);
   config.num_labels = static_cast<int64_t>(config.label_names.size());
   batches_ = std::make_shared<data::ClassifiedBatches>(data.train, batch_size, seed, where);
   bert_ = std::make_shared<models::BertForSequenceClassification>(config, seed, device, where);

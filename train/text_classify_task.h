@@ -22,7 +22,8 @@ struct TextClassifyData {
 
 class TextClassifyTask final : public Task {
  public:
-  /// `config.label_names` are the classes. `data` must outlive this.
+  /// `config.label_names` are the classes. `data` must outlive this. Throws ValueError where it has more tokens than
+  /// `config`.
   TextClassifyTask(const TextClassifyData& data, models::BertConfig config, int64_t batch_size, uint64_t seed,
                    Device device = cpu, Where where = Where::current());
   models::BertForSequenceClassification& model() override { return *bert_; }
