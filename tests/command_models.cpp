@@ -88,6 +88,41 @@ TEST_CASE("a character model is evaluated on a text of its characters", "[comman
   check_refused({"predict", "--text", "abc", "--model", scratch / "run"}, {"neither an MLP nor a BERT"});
 }
 
+TEST_CASE("plan and trace take the directory of every kind of model that is trained", "[command_models]") {
+  const Scratch scratch;
+  const std::string texts = write_texts(scratch, "texts", "word"), rows = scratch / "rows.csv", run = scratch / "run";
+  write_bytes(rows, "text,label\nint a,x\nint b,y\nint c,x\nint d,y\n");
+  const Arguments few{"--output_dir", run, "--max_steps", "1", "--threads", "1", "--quiet", "--sequence_length", "16"};
+  const Arguments bert = few + Arguments{"--vocab_size", "120"};
+  for (const auto& [training, op] : std::vector<std::pair<Arguments, std::string>>{
+           {{"mlp", "--data", "generated", "--hidden", "8", "--output_dir", run, "--max_steps", "1", "--quiet"},
+            "linear"},
+           {Arguments{"characters", "--data", texts + "/0.txt", "--hidden", "16"} + few, "head"},
+           {Arguments{"bert", "--data", texts} + bert, "cls.predictions"},
+           {Arguments{"bert", "--data", texts, "--next_sentence"} + bert, "cls.seq_relationship"},
+           {Arguments{"classify", "--data", rows, "--test_fraction", "0.5"} + bert, "classifier"}}) {
+    const Finished trained = run_cinta(Arguments{"train"} + training);
+    INFO(training[0] << " " << trained.error);
+    REQUIRE(trained.code == 0);
+    const Finished planned = run_cinta({"plan", run}), traced = run_cinta({"trace", "--model", run, "--json"});
+    INFO(planned.error << traced.error);
+    CHECK(planned.code == 0);
+    CHECK(planned.out.find("batch of 32: peak memory") != std::string::npos);
+    REQUIRE(traced.code == 0);
+    CHECK(traced.out.find(op) != std::string::npos);
+    const bool masks = training[0] == "bert";
+    if (!masks) check_refused({"plan", run, "--masked", "2"}, {"guesses no masked tokens, given 2"});
+    if (training[0] == "mlp")
+      check_refused({"plan", run, "--gradient_checkpointing", "sqrt"},
+                    {"an MLP has no layers to checkpoint, given --gradient_checkpointing sqrt"});
+    else
+      check_refused({"trace", "--model", run, "--sequence_length", "17"}, {"positions for 16 tokens", "of 17"});
+    std::filesystem::remove_all(run);
+  }
+  check_refused({"trace", "--model", run}, {run + ": there is no such directory"});
+  check_refused({"plan", "99999999999999999999,5"}, {"given '99999999999999999999,5'"});
+}
+
 TEST_CASE("a step is planned as it then is", "[command_models]") {
   const Variable one("OMP_NUM_THREADS", "1");  // which of several threads gets a tile is chance
   auto cost = [](Arguments model, const char* device) {
@@ -129,5 +164,5 @@ TEST_CASE("a step is planned as it then is", "[command_models]") {
   CHECK(many > 10000);
   check_refused({"plan", "tiny", "--memory", "1MB"}, {"not even a batch of 1 fits 1MB"});
   check_refused({"plan", "huge"}, {"tiny, mini, small, base, large"});
-  check_refused({"plan", "30,,5"}, {"30 and 0"});
+  check_refused({"plan", "30,,5"}, {"such as 784,512,10, given '30,,5'"});
 }

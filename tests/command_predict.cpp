@@ -247,7 +247,7 @@ TEST_CASE("a directory's model is planned at a length that it takes", "[command]
   CHECK(longest < 128);
   CHECK(run_cinta({"plan", saved.directory}).out ==
         run_cinta({"plan", saved.directory, "--sequence_length", std::to_string(longest)}).out);
-  check_refused({"plan", saved.directory, "--sequence_length", std::to_string(longest + 1)}, {"position table"});
+  check_refused({"plan", saved.directory, "--sequence_length", std::to_string(longest + 1)}, {"positions for 12 tokens, given sequences of 13"});
 }
 
 TEST_CASE("tokenize shows the pieces and their numbers", "[command]") {

@@ -48,14 +48,15 @@ SampleStep make_sample(const StepOptions& options, StepSubject& subject) {
   if (options.model == "mlp") {
     require_none(options.of_bert, "a BERT");
     subject.sizes = options.layers;
-    return sample_mlp(options.layers, options.batch, cpu);
+    return sample_step({.architecture = "mlp", .sizes = options.layers}, {.batch = options.batch}, cpu);
   }
   require_none(options.of_mlp, "mlp");
   subject.unit = "tokens";
   subject.sequence = options.sequence;
   subject.masked = options.masked;
   subject.units = options.batch * options.sequence;
-  return sample_bert(config_of(options), {options.batch, options.sequence, options.masked}, cpu);
+  return sample_step({.architecture = "BertForMaskedLM", .config = config_of(options)},
+                     {options.batch, options.sequence, options.masked}, cpu);
 }
 
 void bench_step(const StepOptions& options) {

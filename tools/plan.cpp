@@ -1,26 +1,18 @@
 // `cinta plan`: what a training step of a model and batch would cost, planned on the meta device.
 #include <CLI/CLI.hpp>
-#include <cmath>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "cinta/autograd/checkpoint.h"
 #include "cinta/core/context.h"
-#include "cinta/models/bert/bert.h"
-#include "cinta/models/mlp.h"
-#include "cinta/models/model_file.h"
-#include "cinta/ops/loss.h"
-#include "cinta/ops/shape.h"
 #include "cinta/optim/adamw.h"
 #include "cinta/optim/sgd.h"
-#include "cinta/train/classifier.h"
 #include "cinta/train/find_batch_size.h"
 #include "cinta/train/precision.h"
 #include "cinta/train/step_cost.h"
 #include "tools/byte_size.h"
 #include "tools/commands.h"
+#include "tools/sample_step.h"
 #include "tools/train_options.h"
 
 namespace cinta::tools {
@@ -35,11 +27,6 @@ struct Options {
   const CLI::Option* given_length = nullptr;  ///< to see whether it was
   bool rehearsed = false;                     ///< two layers, run on `device` for the memory alone
 };
-
-/// To be asked for once the inputs are there, which kernels read.
-std::unique_ptr<Rehearsal> rehearsal(const Options& options, Device device) {
-  return options.rehearsed && options.device != "meta" ? std::make_unique<Rehearsal>(device) : nullptr;
-}
 
 train::StepCost cost_of(const Options& options, models::Module& model, const Callback<Tensor()>& loss) {
   std::unique_ptr<optim::Optimizer> optimizer;
@@ -56,60 +43,21 @@ train::StepCost cost_of(const Options& options, models::Module& model, const Cal
   return train::step_cost(model, forward, *optimizer);
 }
 
-train::StepCost mlp_cost(const Options& options, const std::vector<int64_t>& sizes, Device device) {
-  const Tensor x = zeros({options.batch, sizes.front()}, Dtype::f32, device),
-               labels = zeros({options.batch}, Dtype::i64, device);
-  const auto rehearsed = rehearsal(options, device);
-  models::Mlp mlp(sizes, 0, Activation::relu, device);
-  return cost_of(options, mlp, [&] { return cross_entropy(mlp(x), labels); });
-}
-
-train::StepCost bert_cost(const Options& options, models::BertConfig config, const std::string& name, Device device) {
-  // All layers work alike, one after the other.
-  if (options.rehearsed) config.num_hidden_layers = std::min<int64_t>(config.num_hidden_layers, 2);
-  const auto policy = autograd::parse_checkpoint_policy(options.checkpointing);
-  const models::TokenBatch tokens{.ids = zeros({options.batch, options.length}, Dtype::i64, device)};
-  if (name == "BertForSequenceClassification") {
-    const Tensor labels = zeros({options.batch}, Dtype::i64, device);
-    const auto rehearsed = rehearsal(options, device);
-    models::BertForSequenceClassification bert(config, 0, device);
-    bert.set_checkpoint_policy(policy);
-    return cost_of(options, bert, [&] { return cross_entropy(bert(tokens), labels); });
-  }
-  require(name == "BertForMaskedLM", "plan", Where(),
-          "plans an MLP, a BertForMaskedLM or a BertForSequenceClassification, given a ", name);
-  const int64_t each = options.masked ? options.masked : std::llround(0.15 * static_cast<double>(options.length));
-  const Tensor rows = zeros({options.batch * each}, Dtype::i64, device),
-               labels = zeros({options.batch * each}, Dtype::i64, device);
-  const auto rehearsed = rehearsal(options, device);
-  models::BertForMaskedLM bert(config, 0, device);
-  bert.set_checkpoint_policy(policy);
-  return cost_of(options, bert, [&] { return cross_entropy(bert(tokens, rows), labels); });
-}
-
-/// "784,512,10": an MLP's widths; empty for anything else.
-std::vector<int64_t> sizes_of(const std::string& text) {
-  if (text.find_first_not_of("0123456789,") != text.npos) return {};
-  std::vector<int64_t> sizes;
-  for (const std::string& one : CLI::detail::split(text, ',')) sizes.push_back(one.empty() ? 0 : std::stoll(one));
-  return sizes;
-}
-
 train::StepCost step_of(const Options& options) {
   const Device device = parse_device(options.device);
-  if (const std::vector<int64_t> sizes = sizes_of(options.model); !sizes.empty())
-    return mlp_cost(options, sizes, device);
-  if (!std::filesystem::is_directory(options.model)) {
-    models::BertConfig config = models::BertConfig::named(options.model);
-    config.vocab_size = options.vocabulary;
-    return bert_cost(options, config, "BertForMaskedLM", device);
+  SampleModel model = sample_model(options.model, options.vocabulary, options.length);
+  const int64_t length = sample_length(model, *options.given_length, options.length);
+  std::unique_ptr<Rehearsal> rehearsed;
+  SampleInputs inputs{.zeros = true};
+  if (options.rehearsed) {
+    // All layers work alike, one after the other.
+    model.config.num_hidden_layers = std::min<int64_t>(model.config.num_hidden_layers, 2);
+    // Not before the inputs are there, which kernels read.
+    if (options.device != "meta") inputs.ready = [&] { rehearsed = std::make_unique<Rehearsal>(device); };
   }
-  const std::string name = models::model_name(options.model);
-  if (name == "mlp") return mlp_cost(options, train::load_classifier(options.model).first.sizes, device);
-  const models::BertConfig config = models::read_config(options.model);
-  Options fitting = options;
-  if (!options.given_length->count()) fitting.length = std::min(options.length, config.max_position_embeddings);
-  return bert_cost(fitting, config, name, device);
+  const SampleStep step =
+      sample_step(model, {options.batch, length, options.masked}, device, options.checkpointing, inputs);
+  return cost_of(options, *step.model, step.loss);
 }
 
 constexpr auto workspace = static_cast<size_t>(Category::workspace);
@@ -197,16 +145,11 @@ void print(const Options& options, const train::StepCost& cost) {
 void add_plan(CLI::App& app) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("plan", "what a training step would cost: bytes and products by layer");
-  command
-      ->add_option("model", options->model,
-                   "tiny, mini, small, base or large; a directory of a model; or an MLP's widths, as 784,512,10")
-      ->required();
+  command->add_option("model", options->model, sample_model_help)->required();
   command->add_option("--per_device_train_batch_size,--batch_size", options->batch, "samples of a micro-batch")
       ->capture_default_str()
       ->check(at_least(1));
-  options->given_length = command
-                              ->add_option("--sequence_length", options->length,
-                                           "tokens of a sample; of a directory's model as many as fit")
+  options->given_length = command->add_option("--sequence_length", options->length, sample_length_help)
                               ->capture_default_str()
                               ->check(at_least(1));
   command->add_option("--masked", options->masked, "tokens of a sequence to guess; 0: 15 % of it")

@@ -1,59 +1,152 @@
 // Weights and batches are pure functions of seed 0.
 #include "tools/sample_step.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <filesystem>
 
 #include "cinta/core/random.h"
+#include "cinta/models/character_transformer.h"
 #include "cinta/models/mlp.h"
+#include "cinta/ops/elementwise.h"
 #include "cinta/ops/loss.h"
+#include "cinta/ops/shape.h"
+#include "cinta/train/classifier.h"
 
 namespace cinta::tools {
 namespace {
 
-Tensor random_indices(const char* name, int64_t bound, const Shape& shape, Device device) {
-  std::vector<int64_t> out(static_cast<size_t>(shape.numel()));
-  for (size_t i = 0; i < out.size(); ++i)
-    out[i] = static_cast<int64_t>(random_word(0, stream_id(name), 0, i) % static_cast<uint32_t>(bound));
-  return from_values(out, shape, device);
+/// Makes the inputs of a step.
+struct Source {
+  Device device;
+  const SampleInputs& inputs;
+
+  Tensor numbers(const char* name, const Shape& shape) const {
+    if (inputs.zeros) return zeros(shape, Dtype::f32, device);
+    std::vector<float> out(static_cast<size_t>(shape.numel()));
+    for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<float>(random_normal(0, stream_id(name), 0, i));
+    return from_values(out, shape, device);
+  }
+  Tensor indices(const char* name, int64_t bound, const Shape& shape) const {
+    if (inputs.zeros) return zeros(shape, Dtype::i64, device);
+    std::vector<int64_t> out(static_cast<size_t>(shape.numel()));
+    for (size_t i = 0; i < out.size(); ++i)
+      out[i] = static_cast<int64_t>(random_word(0, stream_id(name), 0, i) % static_cast<uint32_t>(bound));
+    return from_values(out, shape, device);
+  }
+  /// The masked tokens as rows of the flattened batch, spread evenly over each sequence.
+  Tensor masked_rows(const SampleTokens& tokens) const {
+    const int64_t count = tokens.batch * tokens.masked;
+    if (inputs.zeros) return zeros({count}, Dtype::i64, device);
+    std::vector<int64_t> rows;
+    for (int64_t sample = 0; sample < tokens.batch; ++sample)
+      for (int64_t i = 0; i < tokens.masked; ++i)
+        rows.push_back(sample * tokens.sequence + i * tokens.sequence / tokens.masked);
+    return from_values(rows, {count}, device);
+  }
+};
+
+/// A BERT of class Model whose loss is that of `loss(model)`.
+template <class Model, class Loss>
+SampleStep step_of(const models::BertConfig& config, Device device, autograd::CheckpointPolicy checkpointing,
+                   Loss loss) {
+  auto bert = std::make_unique<Model>(config, 0, device);
+  bert->set_checkpoint_policy(std::move(checkpointing));
+  auto run = [&model = *bert, loss] { return loss(model); };
+  return {.model = std::move(bert), .loss = run};
 }
 
-/// The masked tokens as rows of the flattened batch, spread evenly over each sequence.
-std::vector<int64_t> masked_rows(const SampleTokens& tokens, int64_t each) {
-  std::vector<int64_t> rows;
-  for (int64_t sample = 0; sample < tokens.batch; ++sample)
-    for (int64_t i = 0; i < each; ++i) rows.push_back(sample * tokens.sequence + i * tokens.sequence / each);
-  return rows;
-}
-
-}  // namespace
-
-SampleStep sample_mlp(const std::vector<int64_t>& sizes, int64_t batch, Device device) {
-  auto mlp = std::make_unique<models::Mlp>(sizes, 0, Activation::relu, device);
-  std::vector<float> values(static_cast<size_t>(batch * sizes.front()));
-  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(random_normal(0, stream_id("x"), 0, i));
-  const Tensor x = from_values(values, {batch, sizes.front()}, device),
-               labels = random_indices("labels", sizes.back(), {batch}, device);
+SampleStep mlp_step(const std::vector<int64_t>& sizes, int64_t batch, const Source& source) {
+  const Tensor x = source.numbers("x", {batch, sizes.front()}),
+               labels = source.indices("labels", sizes.back(), {batch});
+  source.inputs.ready();
+  auto mlp = std::make_unique<models::Mlp>(sizes, 0, Activation::relu, source.device);
   auto loss = [&model = *mlp, x, labels] { return cross_entropy(model(x), labels); };
   return {.model = std::move(mlp), .loss = loss};
 }
 
-SampleStep sample_bert(const models::BertConfig& config, SampleTokens tokens, Device device,
-                       autograd::CheckpointPolicy checkpointing) {
-  require(tokens.sequence <= config.max_position_embeddings, "bert", Where(), "the model has positions for ",
+/// "784,512,10": an MLP's widths; empty for anything else.
+std::vector<int64_t> sizes_of(const std::string& text) {
+  if (text.find_first_not_of("0123456789,") != text.npos) return {};
+  std::vector<int64_t> sizes;
+  for (const std::string& one : CLI::detail::split(text, ',')) {
+    const auto [end, error] = std::from_chars(one.data(), one.data() + one.size(), sizes.emplace_back());
+    require(error == std::errc(), "mlp", Where(), "widths are numbers such as 784,512,10, given '", text, "'");
+  }
+  return sizes;
+}
+
+}  // namespace
+
+SampleModel sample_model(const std::string& text, int64_t vocabulary, int64_t sequence) {
+  if (std::filesystem::is_directory(text)) {
+    const std::string name = models::model_name(text);
+    if (name == "mlp") return {.architecture = name, .sizes = train::read_classifier(text).sizes};
+    return {.architecture = name, .config = models::read_config(text)};
+  }
+  if (text == "mlp") return {.architecture = text, .sizes = {784, 512, 512, 10}};
+  if (const auto sizes = sizes_of(text); !sizes.empty()) return {.architecture = "mlp", .sizes = sizes};
+  require<FileError>(text.find('/') == text.npos, "model", Where(), text, ": there is no such directory");
+  models::BertConfig config = models::BertConfig::named(text);
+  config.vocab_size = vocabulary;
+  config.max_position_embeddings = std::max(config.max_position_embeddings, sequence);
+  return {.architecture = "BertForMaskedLM", .config = config};
+}
+
+int64_t sample_length(const SampleModel& model, const CLI::Option& option, int64_t length) {
+  return option.count() ? length : std::min(length, model.config.max_position_embeddings);
+}
+
+SampleStep sample_step(const SampleModel& model, SampleTokens tokens, Device device, const std::string& checkpointing,
+                       const SampleInputs& inputs) {
+  const std::string& name = model.architecture;
+  const models::BertConfig& config = model.config;
+  const Source source{device, inputs};
+  const autograd::CheckpointPolicy policy = autograd::parse_checkpoint_policy(checkpointing);
+  const bool pairs = name == "BertForPreTraining", masks = pairs || name == "BertForMaskedLM";
+  require(masks || tokens.masked == 0, "sample", Where(), "a ", name, " guesses no masked tokens, given ",
+          tokens.masked);
+  if (name == "mlp") {
+    require(policy.kind == autograd::CheckpointPolicy::none, "sample", Where(),
+            "an MLP has no layers to checkpoint, given --gradient_checkpointing ", checkpointing);
+    return mlp_step(model.sizes, tokens.batch, source);
+  }
+  require(tokens.sequence <= config.max_position_embeddings, "sample", Where(), "the model has positions for ",
           config.max_position_embeddings, " tokens, given sequences of ", tokens.sequence);
-  const int64_t each =
-      tokens.masked ? tokens.masked : std::max<int64_t>(1, std::llround(0.15 * static_cast<double>(tokens.sequence)));
-  require(each <= tokens.sequence, "bert", Where(), "masked tokens fit a sequence of ", tokens.sequence, ", given ",
-          each);
-  auto bert = std::make_unique<models::BertForMaskedLM>(config, 0, device);
-  bert->set_checkpoint_policy(std::move(checkpointing));
-  const Shape items{tokens.batch * each};
-  const Tensor ids = random_indices("ids", config.vocab_size, {tokens.batch, tokens.sequence}, device),
-               masked = from_values(masked_rows(tokens, each), items, device),
-               labels = random_indices("labels", config.vocab_size, items, device);
-  auto loss = [&model = *bert, ids, masked, labels] { return cross_entropy(model({.ids = ids}, masked), labels); };
-  return {.model = std::move(bert), .loss = loss};
+  const Shape all{tokens.batch, tokens.sequence};
+  const Tensor ids = source.indices("ids", config.vocab_size, all);
+  if (name == "BertForSequenceClassification") {
+    const Tensor labels = source.indices("labels", config.num_labels, {tokens.batch});
+    inputs.ready();
+    return step_of<models::BertForSequenceClassification>(
+        config, device, policy, [=](const auto& bert) { return cross_entropy(bert({.ids = ids}), labels); });
+  }
+  if (name == "CharacterTransformer") {
+    const Tensor labels = source.indices("labels", config.vocab_size, all);
+    inputs.ready();
+    return step_of<models::CharacterTransformer>(
+        config, device, policy, [=](const auto& characters) { return cross_entropy(characters(ids), labels); });
+  }
+  require(masks, "sample", Where(), "a step is known of an mlp, a BertForMaskedLM, a BertForPreTraining, a ",
+          "BertForSequenceClassification and a CharacterTransformer, not of a ", name);
+  if (!tokens.masked) tokens.masked = std::max<int64_t>(1, std::llround(0.15 * static_cast<double>(tokens.sequence)));
+  require(tokens.masked <= tokens.sequence, "sample", Where(), "masked tokens fit a sequence of ", tokens.sequence,
+          ", given ", tokens.masked);
+  const Tensor rows = source.masked_rows(tokens),
+               labels = source.indices("labels", config.vocab_size, {tokens.batch * tokens.masked});
+  if (!pairs) {
+    inputs.ready();
+    return step_of<models::BertForMaskedLM>(
+        config, device, policy, [=](const auto& bert) { return cross_entropy(bert({.ids = ids}, rows), labels); });
+  }
+  const Tensor kinds = source.indices("kinds", 2, {tokens.batch});
+  inputs.ready();
+  return step_of<models::BertForPreTraining>(config, device, policy, [=](const auto& bert) {
+    const auto [masked, next] = bert({.ids = ids}, rows);
+    return cross_entropy(masked, labels) + cross_entropy(next, kinds);
+  });
 }
 
 }  // namespace cinta::tools

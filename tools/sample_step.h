@@ -3,12 +3,17 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "cinta/autograd/autocast.h"
 #include "cinta/autograd/checkpoint.h"
 #include "cinta/models/bert/bert.h"
 #include "cinta/models/module.h"
+
+namespace CLI {
+class Option;
+}
 
 namespace cinta::tools {
 
@@ -18,15 +23,34 @@ struct SampleStep {
   std::optional<autograd::Autocast> autocast = {};  ///< the types of a step; none: as the weights are
 };
 
-/// A perceptron of these widths, from input to output, on `batch` samples.
-SampleStep sample_mlp(const std::vector<int64_t>& sizes, int64_t batch, Device device);
-
-/// `masked` tokens of each sequence are guessed; 0: 15 % of them, as BERT's authors do.
-struct SampleTokens {
-  int64_t batch, sequence, masked = 0;
+/// What a step is made for.
+struct SampleModel {
+  std::string architecture;         ///< "mlp", or the class that a config.json names
+  std::vector<int64_t> sizes = {};  ///< of an MLP, from input to output
+  models::BertConfig config = {};   ///< of any other
 };
-/// A BERT that guesses masked tokens. Throws ValueError for sequences longer than its table of positions.
-SampleStep sample_bert(const models::BertConfig& config, SampleTokens tokens, Device device,
-                       autograd::CheckpointPolicy checkpointing = {});
+inline constexpr const char* sample_model_help =
+    "tiny, mini, small, base, large (BERTs that guess masked tokens), mlp (784,512,512,10), an MLP's widths, or the "
+    "directory of a model";
+/// The model that `text` names, as that says. A BERT by name has `vocabulary` tokens and takes sequences of `sequence`
+/// at least; of a directory the configuration is read, and not the weights.
+SampleModel sample_model(const std::string& text, int64_t vocabulary, int64_t sequence);
+
+/// Of a BERT that guesses masked tokens `masked` of each sequence are; 0: 15 % of them, as BERT's authors do.
+struct SampleTokens {
+  int64_t batch, sequence = 0, masked = 0;
+};
+struct SampleInputs {
+  bool zeros = false;                   ///< and not random numbers, which take time
+  std::function<void()> ready = [] {};  ///< called when the inputs are there, and the model is not
+};
+/// Throws ValueError for sequences longer than the model's table of positions, and for what the model does not have:
+/// masked tokens, layers to checkpoint.
+SampleStep sample_step(const SampleModel& model, SampleTokens tokens, Device device,
+                       const std::string& checkpointing = "none", const SampleInputs& inputs = {});
+
+inline constexpr const char* sample_length_help = "tokens of a sample; where not given as many as the model takes";
+/// --sequence_length, or where it is not given as many tokens of its default as the model takes.
+int64_t sample_length(const SampleModel& model, const CLI::Option& option, int64_t length);
 
 }  // namespace cinta::tools

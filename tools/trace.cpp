@@ -19,23 +19,10 @@ namespace {
 struct Options {
   std::string model = "tiny", device = "cpu", gradient_checkpointing = "none", dot, trace;
   int64_t batch_size = 8, length = 64, vocab_size = 30522, depth = 0;
+  const CLI::Option* given_length = nullptr;  ///< to see whether it was
   int threads = 0;
   bool json = false;
 };
-
-SampleStep make_mlp(const Options& options, Device device) {
-  require(options.gradient_checkpointing == "none", "trace", Where(), "an MLP has no layers to checkpoint, given ",
-          "--gradient_checkpointing ", options.gradient_checkpointing);
-  return sample_mlp({784, 512, 512, 10}, options.batch_size, device);
-}
-
-SampleStep make_bert(const Options& options, Device device) {
-  models::BertConfig config = models::BertConfig::named(options.model);
-  config.vocab_size = options.vocab_size;
-  config.max_position_embeddings = std::max(config.max_position_embeddings, options.length);
-  return sample_bert(config, {.batch = options.batch_size, .sequence = options.length}, device,
-                     autograd::parse_checkpoint_policy(options.gradient_checkpointing));
-}
 
 void trace_step(const SampleStep& subject, const std::string& path) {
   optim::AdamW optimizer(subject.model->parameters(), {});
@@ -55,15 +42,17 @@ void trace_step(const SampleStep& subject, const std::string& path) {
 void run(const Options& options) {
   if (options.threads > 0) set_threads(options.threads);
   const Device device = parse_device(options.device);
-  const SampleStep subject = options.model == "mlp" ? make_mlp(options, device) : make_bert(options, device);
+  const SampleModel model = sample_model(options.model, options.vocab_size, options.length);
+  const int64_t length = sample_length(model, *options.given_length, options.length);
+  const SampleStep subject =
+      sample_step(model, {.batch = options.batch_size, .sequence = length}, device, options.gradient_checkpointing);
   if (!options.trace.empty()) trace_step(subject, options.trace);
   Tensor loss;  // what it leaves on the tape is alive while it is looked at
   const std::vector<train::TapeNode> tape =
       train::fold(train::record_tape([&] { loss = subject.loss(); }, subject.model->parameters()), options.depth);
   if (!options.dot.empty()) {
-    const std::string title = options.model == "mlp" ? join("mlp, batch of ", options.batch_size)
-                                                     : join("bert-", options.model, ", batch of ", options.batch_size,
-                                                            " x ", options.length, " tokens");
+    std::string title = join(options.model, ", batch of ", options.batch_size);
+    if (model.architecture != "mlp") title += join(" x ", length, " tokens");
     const std::string dot = train::tape_dot(tape, title);
     data::AtomicFile file(options.dot);
     file.write_text(dot);
@@ -81,15 +70,14 @@ void add_trace(CLI::App& app) {
   auto options = std::make_shared<Options>();
   CLI::App* command =
       app.add_subcommand("trace", "one training step of a model: its tape as a table, its picture, its timeline");
-  command->add_option("--model", options->model, "a BERT (tiny, mini, small, base, large) or mlp (784-512-512-10)")
-      ->capture_default_str();
+  command->add_option("--model", options->model, sample_model_help)->capture_default_str();
   command->add_option("--batch_size", options->batch_size, "samples of the step")
       ->capture_default_str()
       ->check(at_least(1));
-  command->add_option("--sequence_length", options->length, "tokens of a sample")
-      ->capture_default_str()
-      ->check(at_least(1));
-  command->add_option("--vocab_size", options->vocab_size, "tokens of the model")
+  options->given_length = command->add_option("--sequence_length", options->length, sample_length_help)
+                              ->capture_default_str()
+                              ->check(at_least(1));
+  command->add_option("--vocab_size", options->vocab_size, "of a BERT by name")
       ->capture_default_str()
       ->check(at_least(2));
   command

@@ -39,7 +39,7 @@ void Classifier::save(CheckpointWriter& writer) const {
   writer.add("config.json").write_text(config.dump(2) + "\n");
 }
 
-std::pair<Classifier, models::LoadReport> load_classifier(const std::string& directory, Device device, Where where) {
+Classifier read_classifier(const std::string& directory, Device device, Where where) {
   const std::string path = directory + "/config.json";
   const nlohmann::json in = data::parse_json_object(data::read_file(path), "config", path, where);
   require<FileError>(in.value("model_type", nlohmann::json()) == "mlp", "config", where, path,
@@ -66,6 +66,11 @@ std::pair<Classifier, models::LoadReport> load_classifier(const std::string& dir
                      "config", where, path, ": input_mean and input_deviation have ", out.standardizer.mean.size(),
                      " and ", out.standardizer.deviation.size(), " numbers, for ", features, " features");
   out.mlp = std::make_shared<models::Mlp>(out.sizes, 0, Activation::relu, device, where);
+  return out;
+}
+
+std::pair<Classifier, models::LoadReport> load_classifier(const std::string& directory, Device device, Where where) {
+  Classifier out = read_classifier(directory, device, where);
   models::LoadReport report = models::load_weights(*out.mlp, directory, {}, where);
   return {std::move(out), std::move(report)};
 }

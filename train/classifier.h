@@ -17,6 +17,10 @@ struct Classifier {
   void save(CheckpointWriter& writer) const;
 };
 
+/// The classifier that the config.json in a directory describes, with first weights. Throws FileError for a
+/// configuration that is not an MLP's.
+Classifier read_classifier(const std::string& directory, Device device = cpu, Where where = Where::current());
+
 /// Reads a classifier back, and what loading its weights did. Throws FileError for a configuration that is not an MLP's
 /// or does not fit the weights.
 std::pair<Classifier, models::LoadReport> load_classifier(const std::string& directory, Device device = cpu,
