@@ -142,8 +142,10 @@ void add_predict(CLI::App& app) {
       "images");
   command->add_option("--input_ids", options->input_ids,
                       "safetensors file with input_ids, and perhaps attention_mask and token_type_ids");
-  command->add_option("--output_logits", options->output_logits,
-                      "safetensors file for the logits; of a BertModel, last_hidden_state and pooler_output");
+  command->add_option(
+      "--output_logits", options->output_logits,
+      "safetensors file for the logits; of a BertModel, last_hidden_state and pooler_output; what stands at "
+      "padded positions means nothing and is not what transformers has there");
   command->add_option("--batch_size", options->batch_size, "samples computed at once")
       ->capture_default_str()
       ->check(at_least(1));
