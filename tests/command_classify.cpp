@@ -4,11 +4,9 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "bert_helpers.h"
-#include "cinta/data/wordpiece_files.h"
-#include "cinta/models/model_file.h"
 #include "cinta/train/text_classify_task.h"
 #include "command_helpers.h"
+#include "saved_model.h"
 
 using namespace cinta;
 using namespace cinta::testing;
@@ -18,26 +16,16 @@ using nlohmann::json;
 namespace {
 
 /// A pre-trained model with both heads, and texts of two classes: with b or without.
-struct Given {
-  Scratch scratch;
-  const std::string model = scratch / "model", texts = scratch / "texts.csv", tuned = scratch / "tuned";
-  Given() {
-    std::vector<std::string> tokens(std::begin(data::Vocabulary::specials), std::end(data::Vocabulary::specials));
-    for (char letter = 'a'; letter <= 'z'; ++letter) tokens.emplace_back(1, letter);
-    models::BertConfig config = small_config();
-    config.vocab_size = static_cast<int64_t>(tokens.size());
-    const models::BertForPreTraining bert(config, 1);
-    std::filesystem::create_directory(model);
-    models::save_weights(bert, model + "/model.safetensors");
-    write_bytes(model + "/config.json", bert.config().to_json(bert.architecture()));
-    data::save_wordpiece(data::WordPiece(data::Vocabulary(tokens)), model);
+struct Given : Saved<models::BertForPreTraining> {
+  const std::string texts = scratch / "texts.csv", tuned = scratch / "tuned";
+  Given() : Saved(1, data::WordPiece(letters())) {
     std::string csv = "text,label\n";
     for (int i = 0; i < 50; ++i) csv += std::string(1, char('c' + i % 7)) + (i % 3 == 0 ? " b,with\n" : " a,without\n");
     write_bytes(texts, csv);
   }
   Finished train(const Arguments& more) const {
     Finished finished =
-        run_cinta(Arguments{"train", "classify", "--data", texts, "--model", model, "--output_dir", tuned,
+        run_cinta(Arguments{"train", "classify", "--data", texts, "--model", directory, "--output_dir", tuned,
                             "--test_fraction", "0.2", "--learning_rate", "1e-2", "--threads", "1", "--quiet"} +
                   more);
     INFO(finished.error);
@@ -153,9 +141,9 @@ TEST_CASE("--train head changes the pooler and the classifier, and no bit of any
   given.train({"--train", "head", "--max_steps", "4"});
   const std::vector<std::string> head{"bert.pooler.dense.bias", "bert.pooler.dense.weight", "classifier.bias",
                                       "classifier.weight"};
-  CHECK(changed(given.model, given.tuned) == head);
+  CHECK(changed(given.directory, given.tuned) == head);
   CHECK(changed(first, given.tuned) == head);  // the classifier too is not merely new, it is trained
   std::filesystem::rename(given.tuned, given.scratch / "head");
   given.train({"--max_steps", "4"});
-  CHECK(changed(given.model, given.tuned).size() == read_tensors(given.tuned + "/model.safetensors").size());
+  CHECK(changed(given.directory, given.tuned).size() == read_tensors(given.tuned + "/model.safetensors").size());
 }

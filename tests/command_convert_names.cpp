@@ -2,10 +2,9 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "bert_helpers.h"
 #include "cinta/models/bert/names.h"
-#include "cinta/models/model_file.h"
 #include "command_helpers.h"
+#include "saved_model.h"
 
 using namespace cinta;
 using namespace cinta::models;
@@ -15,15 +14,9 @@ using nlohmann::json;
 
 namespace {
 
-struct Model {
-  Scratch scratch;
-  BertForPreTraining bert{small_config(), 1};
-  const std::string path = scratch / "model", weights = path + "/model.safetensors";
-  Model() {
-    std::filesystem::create_directory(path);
-    save_weights(bert, weights);
-    write_bytes(path + "/config.json", bert.config().to_json(bert.architecture()));
-  }
+struct Model : Saved<BertForPreTraining> {
+  Model() : Saved(1) {}
+  const std::string weights = directory + "/model.safetensors";
   /// The report of a conversion into the directory `to` beside the model.
   json convert(const std::string& from, const std::string& to, const Arguments& more) const {
     const Finished finished = run_cinta(Arguments{"convert", "--json", scratch / from, scratch / to} + more);
@@ -31,9 +24,7 @@ struct Model {
     REQUIRE(finished.code == 0);
     return json::parse(finished.out);
   }
-  std::string bytes(const std::string& directory) const {
-    return read_bytes(scratch / directory + "/model.safetensors");
-  }
+  std::string bytes(const std::string& name) const { return read_bytes(scratch / name + "/model.safetensors"); }
 };
 
 std::vector<float> numbers(const std::map<std::string, Tensor>& tensors, const std::string& name) {
@@ -71,7 +62,7 @@ TEST_CASE("convert to the old names and back gives the same bytes", "[convert_na
   CHECK(numbers(after, "bert.embeddings.LayerNorm.gamma") == numbers(before, "bert.embeddings.LayerNorm.weight"));
   CHECK(numbers(after, "cls.predictions.transform.LayerNorm.beta") ==
         numbers(before, "cls.predictions.transform.LayerNorm.bias"));
-  CHECK(read_bytes(model.scratch / "old/config.json") == read_bytes(model.path + "/config.json"));
+  CHECK(read_bytes(model.scratch / "old/config.json") == read_bytes(model.directory + "/config.json"));
   model.convert("old", "back", {"--names", "hf"});
   CHECK(model.bytes("back") == model.bytes("model"));
   model.convert("model", "same", {"--names", "hf"});
@@ -89,7 +80,7 @@ TEST_CASE("convert to a body alone leaves the heads out and says so; the body co
   const auto before = read_tensors(model.weights), bare = read_tensors(model.scratch / "bare/model.safetensors");
   CHECK(bare.size() == before.size() - 7);
   for (const auto& [name, tensor] : bare) CHECK(numbers(before, "bert." + name) == to_vector<float>(tensor));
-  CHECK_THAT(run_cinta({"convert", model.path, model.scratch / "again", "--names", "bare"}).out,
+  CHECK_THAT(run_cinta({"convert", model.directory, model.scratch / "again", "--names", "bare"}).out,
              Contains("left out: cls.seq_relationship.weight\n") && Contains(" renamed), "));
 
   model.convert("bare", "back", {"--names", "hf"});

@@ -2,37 +2,13 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "bert_helpers.h"
-#include "cinta/data/wordpiece_files.h"
-#include "cinta/models/model_file.h"
 #include "command_helpers.h"
+#include "saved_model.h"
 
 using namespace cinta;
 using namespace cinta::testing;
 
 namespace {
-
-/// A vocabulary of as many words as the small configuration has.
-data::WordPiece small_tokenizer(int64_t size) {
-  std::vector<std::string> tokens(std::begin(data::Vocabulary::specials), std::end(data::Vocabulary::specials));
-  while (static_cast<int64_t>(tokens.size()) < size) tokens.push_back("word" + std::to_string(tokens.size()));
-  return data::WordPiece(data::Vocabulary(tokens), {.lower_case = false, .strip_accents = false});
-}
-
-/// The directory of a model with first weights, and the model.
-template <class Model>
-struct Saved {
-  explicit Saved(uint64_t seed) : model(small_config(0.1), seed) {
-    std::filesystem::create_directory(directory);
-    models::save_weights(model, directory + "/model.safetensors");
-    write_bytes(directory + "/config.json", model.config().to_json(model.architecture()));
-    data::save_wordpiece(small_tokenizer(model.config().vocab_size), directory);
-    model.train(false);
-  }
-  Scratch scratch;
-  std::string directory = scratch / "model";
-  Model model;
-};
 
 void save(const std::string& path, std::vector<models::NamedTensor> tensors) {
   std::vector<Tensor> hold;
@@ -231,7 +207,7 @@ TEST_CASE("a vocabulary larger than the model's is refused, a smaller one noted"
   const int64_t rows = masked.model.config().vocab_size;
   auto with_vocabulary = [&](int64_t size) {
     for (const std::string& directory : {classes.directory, masked.directory})
-      data::save_wordpiece(small_tokenizer(size), directory);
+      data::save_wordpiece(numbered_words(size), directory);
   };
   for (const Arguments& command : commands) {
     INFO(command[0]);

@@ -2,10 +2,8 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "bert_helpers.h"
-#include "cinta/data/wordpiece_files.h"
-#include "cinta/models/model_file.h"
 #include "command_helpers.h"
+#include "saved_model.h"
 
 using namespace cinta;
 using namespace cinta::testing;
@@ -16,21 +14,15 @@ using Ids = std::vector<int>;
 namespace {
 
 /// A masked-language model whose tokenizer lower-cases: 5 is α, 6 ##σ, 7 ##ς, then letters.
-struct Model {
-  Scratch scratch;
-  const std::string path = scratch / "model";
-  explicit Model(bool lower_case = true) {
-    std::vector<std::string> tokens(std::begin(data::Vocabulary::specials), std::end(data::Vocabulary::specials));
-    for (const char* token : {"α", "##σ", "##ς"}) tokens.emplace_back(token);
-    while (tokens.size() < 61) tokens.emplace_back(1, static_cast<char>('A' + tokens.size() - 8));
-    const models::BertForMaskedLM bert(small_config(), 1);
-    std::filesystem::create_directory(path);
-    models::save_weights(bert, path + "/model.safetensors");
-    write_bytes(path + "/config.json", bert.config().to_json(bert.architecture()));
-    data::save_wordpiece(data::WordPiece(data::Vocabulary(tokens), {lower_case, lower_case}), path);
+struct Model : Saved<models::BertForMaskedLM> {
+  explicit Model(bool lower_case = true) : Saved(1, tokenizer(lower_case)) {}
+  static data::WordPiece tokenizer(bool lower_case) {
+    std::vector<std::string> tokens{"α", "##σ", "##ς"};
+    for (char letter = 'A'; letter <= 'Z'; ++letter) tokens.emplace_back(1, letter);
+    return data::WordPiece(with_specials(tokens), {lower_case, lower_case});
   }
   Ids ids(const std::string& text, const Arguments& more) const {
-    const Finished finished = run_cinta(Arguments{"tokenize", text, "--model", path, "--json"} + more);
+    const Finished finished = run_cinta(Arguments{"tokenize", text, "--model", directory, "--json"} + more);
     INFO(finished.error);
     REQUIRE(finished.code == 0);
     return json::parse(finished.out)["input_ids"].get<Ids>();
@@ -58,8 +50,9 @@ TEST_CASE("--final_sigma changes the tokens, and a model fine-tuned with it keep
   CHECK(model.ids("ΑΣ", {"--final_sigma"}) == Ids{2, 5, 7, 3});
   const std::string csv = model.scratch / "texts.csv", tuned = model.scratch / "tuned";
   write_bytes(csv, "text,label\nΑΣ,x\nΑ,y\nΑΣ Α,x\nΑ Α,y\n");
-  const Arguments train{"train", "classify", "--data",          csv,   "--model",   model.path, "--max_steps",
-                        "1",     "--quiet",  "--test_fraction", "0.5", "--threads", "1"};
+  const Arguments train{"train",         "classify",    "--data", csv,       "--model",
+                        model.directory, "--max_steps", "1",      "--quiet", "--test_fraction",
+                        "0.5",           "--threads",   "1"};
   succeeds(train + Arguments{"--output_dir", tuned, "--final_sigma"});
   CHECK(data::load_wordpiece(tuned).options().final_sigma);
   const Finished kept = succeeds({"tokenize", "ΑΣ", "--model", tuned, "--json"});
@@ -70,14 +63,14 @@ TEST_CASE("--final_sigma changes the tokens, and a model fine-tuned with it keep
   const std::string flag = "--final_sigma";
   CHECK(succeeds({"eval", "--data", csv, "--model", tuned}).out ==
         succeeds({"eval", "--data", csv, "--model", tuned, flag}).out);
-  CHECK(succeeds({"fill", "ΑΣ [MASK]", "--model", model.path, "--json"}).out !=
-        succeeds({"fill", "ΑΣ [MASK]", "--model", model.path, "--json", flag}).out);
+  CHECK(succeeds({"fill", "ΑΣ [MASK]", "--model", model.directory, "--json"}).out !=
+        succeeds({"fill", "ΑΣ [MASK]", "--model", model.directory, "--json", flag}).out);
   CHECK(succeeds({"predict", "--text", "ΑΣ", "--model", tuned, "--json"}).out ==
         succeeds({"predict", "--text", "ΑΣ", "--model", tuned, "--json", flag}).out);
   refused({"train", "classify", "--data", csv, "--test_fraction", "0.5", flag},
           "--final_sigma is for a --model whose tokenizer lower-cases");
   const Model cased(false);
-  refused({"tokenize", "ΑΣ", "--model", cased.path, flag}, "keeps capitals");
+  refused({"tokenize", "ΑΣ", "--model", cased.directory, flag}, "keeps capitals");
 }
 
 TEST_CASE("--on_bad_utf8 replace reads what is otherwise refused", "[command]") {
@@ -98,20 +91,20 @@ TEST_CASE("--on_bad_utf8 replace reads what is otherwise refused", "[command]") 
     write_bytes(folder + "/" + name, text);
   }
   const std::string error = "which is not UTF-8";
-  refused({"tokenize", "a\xff", "--model", model.path}, "text: byte 1: found 0xff, " + error);
+  refused({"tokenize", "a\xff", "--model", model.directory}, "text: byte 1: found 0xff, " + error);
   for (const Arguments& arguments :
-       {Arguments{"train", "classify", "--data", csv, "--model", model.path, "--max_steps", "1", "--quiet",
+       {Arguments{"train", "classify", "--data", csv, "--model", model.directory, "--max_steps", "1", "--quiet",
                   "--output_dir", classes, "--test_fraction", "0.5", "--threads", "1"},
         Arguments{"train", "bert", "--data", folder, "--max_steps", "1", "--quiet", "--sequence_length", "16",
                   "--vocab_size", "100", "--output_dir", scratch / "bert", "--threads", "1"},
         Arguments{"eval", "--data", csv, "--model", classes},
-        Arguments{"eval", "--data", folder, "--model", model.path},
+        Arguments{"eval", "--data", folder, "--model", model.directory},
         Arguments{"predict", "--data", lines, "--model", classes},
         Arguments{"predict", "--text", "Α\xff", "--model", classes},
-        Arguments{"fill", "Α\xff [MASK]", "--model", model.path, "--json"}}) {
+        Arguments{"fill", "Α\xff [MASK]", "--model", model.directory, "--json"}}) {
     INFO(arguments[0] << " " << arguments[1] << " " << arguments[2]);
     refused(arguments, error);
     succeeds(arguments + replace);
   }
-  refused({"tokenize", "a", "--model", model.path, "--on_bad_utf8", "drop"}, "drop");
+  refused({"tokenize", "a", "--model", model.directory, "--on_bad_utf8", "drop"}, "drop");
 }

@@ -7,6 +7,7 @@
 #include "cinta/data/batches.h"
 #include "cinta/data/masking.h"
 #include "data_helpers.h"
+#include "vocabularies.h"
 
 using namespace cinta;
 using namespace cinta::data;
@@ -16,9 +17,9 @@ using Catch::Matchers::Contains;
 namespace {
 
 Vocabulary vocabulary_of(int ordinary) {
-  std::vector<std::string> tokens(std::begin(Vocabulary::specials), std::end(Vocabulary::specials));
+  std::vector<std::string> tokens;
   for (int i = 0; i < ordinary; ++i) tokens.push_back("t" + std::to_string(i));
-  return Vocabulary(tokens);
+  return with_specials(tokens);
 }
 
 /// `count` sequences of `length`, the i-th with `i % length` places of padding as far as room is left.

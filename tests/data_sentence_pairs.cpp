@@ -3,6 +3,7 @@
 
 #include "cinta/data/sentence_pairs.h"
 #include "data_helpers.h"
+#include "vocabularies.h"
 
 using namespace cinta;
 using namespace cinta::data;
@@ -10,15 +11,6 @@ using namespace cinta::testing;
 using Catch::Contains;
 
 namespace {
-
-const Vocabulary& letters() {
-  static const Vocabulary vocabulary = [] {
-    std::vector<std::string> tokens(std::begin(Vocabulary::specials), std::end(Vocabulary::specials));
-    for (char letter = 'a'; letter <= 'z'; ++letter) tokens.emplace_back(1, letter);
-    return Vocabulary(tokens);
-  }();
-  return vocabulary;
-}
 
 /// Documents of 1, 2, .. `documents` segments of five tokens, of which the last in each has but two tokens of text.
 Sequences segments_of(int documents) {

@@ -23,13 +23,6 @@ LabelledText read(const Scratch& scratch, const std::string& name, const std::st
   return read_labelled_text(scratch / name);
 }
 
-/// A vocabulary of letters.
-WordPiece letters() {
-  Words tokens(std::begin(Vocabulary::specials), std::end(Vocabulary::specials));
-  for (char letter = 'a'; letter <= 'z'; ++letter) tokens.emplace_back(1, letter);
-  return WordPiece{Vocabulary(tokens)};
-}
-
 /// Texts of letters; which class depends on whether an x is among them.
 LabelledText with_and_without_x(int count, int offset) {
   LabelledText out;
@@ -145,13 +138,13 @@ TEST_CASE("bytes of labelled text that are not UTF-8 are replaced where that is 
 
 TEST_CASE("samples are framed, pairs typed, unknown labels refused", "[labelled_text]") {
   const LabelledText text{{"a b", "c"}, {"d", "e f g h"}, {"no", "yes"}};
-  const ClassifiedSequences found = encode(text, letters(), {"no", "yes"}, 7);
+  const ClassifiedSequences found = encode(text, WordPiece(letters()), {"no", "yes"}, 7);
   CHECK(std::ranges::equal(found.sequences.ids, std::vector{2, 5, 6, 3, 8, 3, 0, 2, 7, 3, 9, 10, 11, 3}));
   CHECK(found.types == std::vector<int64_t>{0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 1, 1, 1, 1});
   CHECK(std::ranges::equal(found.sequences.lengths, std::vector{6, 7}));
   CHECK(found.labels == std::vector<int64_t>{0, 1});
   CHECK(error_of<ValueError>([&] {
-          encode(text, letters(), {"no"}, 7);
+          encode(text, WordPiece(letters()), {"no"}, 7);
         }).find("sample 2 has the label 'yes', which is none of the model's 1") != std::string::npos);
   const ClassifiedBatches batches(found, 3, 1);
   CHECK(batches.batch(0).types.size() == 21);
@@ -168,8 +161,9 @@ TEST_CASE("a text classifier learns, and stopped and resumed leaves the same byt
   const ThreadScope one(1);  // the work is small; a team would wait for a busy core at every row
   const Scratch scratch;
   const Words names{"with", "without"};
-  const train::TextClassifyData data{letters(), encode(with_and_without_x(240, 0), letters(), names, 8),
-                                     encode(with_and_without_x(60, 240), letters(), names, 8)};
+  const train::TextClassifyData data{WordPiece(letters()),
+                                     encode(with_and_without_x(240, 0), WordPiece(letters()), names, 8),
+                                     encode(with_and_without_x(60, 240), WordPiece(letters()), names, 8)};
   auto options = [&](const char* directory, int64_t steps) {
     train::RunOptions out = small_run(scratch / directory);
     out.max_steps = steps;

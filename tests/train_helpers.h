@@ -10,6 +10,7 @@
 #include "cinta/train/loop.h"
 #include "cinta/train/masked_task.h"
 #include "scratch.h"
+#include "vocabularies.h"
 
 namespace cinta::testing {
 
@@ -29,10 +30,7 @@ inline train::ClassifyTask small_classifier(data::Split split = small_digits(), 
 /// 40 + 8 sequences of 12 tokens; most tokens follow from their neighbours.
 inline const data::MaskedCorpus& small_corpus() {
   static const data::MaskedCorpus corpus = [] {
-    std::vector<std::string> tokens;
-    for (std::string_view special : data::Vocabulary::specials) tokens.emplace_back(special);
-    for (char letter = 'a'; letter <= 'z'; ++letter) tokens.emplace_back(1, letter);
-    const data::WordPiece tokenizer{data::Vocabulary(tokens)};
+    const data::WordPiece tokenizer(letters());
     auto sequences = [](int64_t count, int64_t offset) {
       constexpr int64_t length = 12;
       data::SequenceArrays out;

@@ -18,10 +18,7 @@ constexpr int64_t pair_length = 19;
 /// Documents each of which walks through the alphabet in steps of its own, so that what follows can be told.
 const data::MaskedCorpus& walks() {
   static const data::MaskedCorpus corpus = [] {
-    std::vector<std::string> tokens;
-    for (std::string_view special : data::Vocabulary::specials) tokens.emplace_back(special);
-    for (char letter = 'a'; letter <= 'z'; ++letter) tokens.emplace_back(1, letter);
-    const data::WordPiece tokenizer{data::Vocabulary(tokens)};
+    const data::WordPiece tokenizer(letters());
     const auto part = [&](int begin, int end) {
       std::vector<data::Document> documents;
       for (int number = begin; number < end; ++number) {
