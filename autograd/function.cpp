@@ -29,6 +29,7 @@ void attach(const std::shared_ptr<Node>& node, Where where, std::span<Tensor* co
   node->where = where;
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (!is_floating(outputs[i]->dtype())) continue;
+    outputs[i]->storage()->mark_made(node->name());
     auto slot = make_small<Slot>();
     slot->producer = node;
     slot->index = static_cast<int>(i);

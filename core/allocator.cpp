@@ -1,7 +1,9 @@
 // Size classes (eight a power of two, so at most an eighth is wasted) and their free lists.
 #include "cinta/core/allocator.h"
 
+#include <algorithm>
 #include <bit>
+#include <functional>
 
 #include "cinta/core/error.h"
 #include "cinta/core/runtime.h"
@@ -23,6 +25,12 @@ SizeClass size_class(int64_t bytes) {
   return {(log - 9) * 8 + static_cast<int>(steps) - 8, steps * step};
 }
 
+/// For the eye, to a tenth.
+std::string mebibytes(int64_t bytes) {
+  const int64_t tenths = bytes * 10 >> 20;
+  return join(tenths / 10, ".", tenths % 10, " MiB");
+}
+
 }  // namespace
 
 std::string_view name_of(Category category) {
@@ -33,8 +41,21 @@ std::string_view name_of(Category category) {
 Pool::~Pool() { trim(); }
 
 void* Pool::allocate(int64_t bytes, Category category) {
-  const SizeClass fit = size_class(bytes);
   std::lock_guard lock(mutex_);
+  return allocate_locked(bytes, category);
+}
+
+void* Pool::allocate(LiveBlock& block) {
+  std::lock_guard lock(mutex_);
+  void* data = allocate_locked(block.bytes, block.category);
+  block.after = newest_;
+  if (newest_) newest_->before = &block;
+  newest_ = &block;
+  return data;
+}
+
+void* Pool::allocate_locked(int64_t bytes, Category category) {
+  const SizeClass fit = size_class(bytes);
   ++statistics_.requests;
   void* data = nullptr;
   auto& cached = free_[fit.index];
@@ -47,15 +68,9 @@ void* Pool::allocate(int64_t bytes, Category category) {
     Runtime& runtime = runtime_of(device_);
     data = runtime.allocate(device_, fit.bytes);
     if (!data) {
-      trim_locked();
+      const int64_t given_back = trim_locked();
       data = runtime.allocate(device_, fit.bytes);
-    }
-    if (!data) {
-      std::string alive;
-      for (int i = 0; i < category_count; ++i)
-        alive += join(i ? ", " : "", name_of(static_cast<Category>(i)), " ", statistics_.live[i] >> 20, " MiB");
-      throw OutOfMemory(join("[memory] ", device_, " has no room for ", fit.bytes >> 20, " MiB more; alive: ", alive,
-                             ". A smaller batch, more accumulation steps or checkpointing would help"));
+      if (!data) throw_out_of_memory(fit.bytes, given_back);
     }
   }
   int64_t& live = statistics_.live[static_cast<int>(category)];
@@ -68,11 +83,42 @@ void* Pool::allocate(int64_t bytes, Category category) {
 }
 
 void Pool::release(void* data, int64_t bytes, Category category) noexcept {
-  const SizeClass fit = size_class(bytes);
   std::lock_guard lock(mutex_);
+  release_locked(data, bytes, category);
+}
+
+void Pool::release(void* data, LiveBlock& block) noexcept {
+  std::lock_guard lock(mutex_);
+  release_locked(data, block.bytes, block.category);
+  (block.before ? block.before->after : newest_) = block.after;
+  if (block.after) block.after->before = block.before;
+}
+
+void Pool::release_locked(void* data, int64_t bytes, Category category) noexcept {
+  const SizeClass fit = size_class(bytes);
   free_[fit.index].push_back(data);
   statistics_.live[static_cast<int>(category)] -= fit.bytes;
   statistics_.live_total -= fit.bytes;
+}
+
+void Pool::throw_out_of_memory(int64_t bytes, int64_t cached) const {
+  std::string alive, largest;
+  for (int i = 0; i < category_count; ++i)
+    alive += join(i ? ", " : "", name_of(static_cast<Category>(i)), " ", mebibytes(statistics_.live[i]));
+  std::vector<const LiveBlock*> blocks;
+  for (const LiveBlock* block = newest_; block; block = block->after) blocks.push_back(block);
+  std::ranges::stable_sort(blocks, std::greater(), &LiveBlock::bytes);
+  constexpr size_t told = 10;
+  for (size_t i = 0; i < std::min(blocks.size(), told); ++i) {
+    const LiveBlock& block = *blocks[i];
+    largest += join(i ? ", " : "; the largest: ", mebibytes(block.bytes), " ", name_of(block.category));
+    // Who looked at a weight first tells nothing of it.
+    if (block.writer && block.category == Category::activations) largest += join(" by ", block.writer);
+  }
+  throw OutOfMemory(join("[memory] ", device_, " has no room for ", mebibytes(bytes),
+                         " more; reserved: ", mebibytes(statistics_.live_total + cached),
+                         ", of it free and given back in vain ", mebibytes(cached), "; alive: ", alive, largest,
+                         ". A smaller batch, more accumulation steps or checkpointing would help"));
 }
 
 void Pool::trim() noexcept {
@@ -80,13 +126,16 @@ void Pool::trim() noexcept {
   trim_locked();
 }
 
-void Pool::trim_locked() noexcept {
+int64_t Pool::trim_locked() noexcept {
+  int64_t given_back = 0;
   for (int index = 0; index < size_classes; ++index) {
     if (free_[index].empty()) continue;
     const int64_t bytes = index == 0 ? 512 : (int64_t{1} << ((index - 1) / 8 + 9 - 3)) * ((index - 1) % 8 + 9);
     for (void* data : free_[index]) runtime_of(device_).release(device_, data, bytes);
+    given_back += bytes * static_cast<int64_t>(free_[index].size());
     free_[index].clear();
   }
+  return given_back;
 }
 
 MemoryStatistics Pool::statistics() const {

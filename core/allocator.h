@@ -20,6 +20,9 @@ class Pool {
   /// At least `bytes`, aligned to 64. Throws OutOfMemory saying what is alive and what would help.
   void* allocate(int64_t bytes, Category category);
   void release(void* data, int64_t bytes, Category category) noexcept;
+  /// The same for the bytes and category of `block`, which the pool knows of until it is released.
+  void* allocate(LiveBlock& block);
+  void release(void* data, LiveBlock& block) noexcept;
   /// Gives the cached free blocks back to the machine.
   void trim() noexcept;
   MemoryStatistics statistics() const;
@@ -27,12 +30,17 @@ class Pool {
   void reset_peak();
 
  private:
-  void trim_locked() noexcept;
+  void* allocate_locked(int64_t bytes, Category category);
+  void release_locked(void* data, int64_t bytes, Category category) noexcept;
+  [[noreturn]] void throw_out_of_memory(int64_t bytes, int64_t cached) const;
+  /// Gives back what lies free; returns how many bytes.
+  int64_t trim_locked() noexcept;
   static constexpr int size_classes = 512;
   mutable std::mutex mutex_;
   Device device_;
   std::array<std::vector<void*>, size_classes> free_;
   MemoryStatistics statistics_;
+  LiveBlock* newest_ = nullptr;  ///< of those alive, which lead on to the older ones
 };
 
 }  // namespace cinta

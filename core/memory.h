@@ -11,6 +11,14 @@ enum class Category : uint8_t { weights, gradients, optimizer, activations, work
 inline constexpr int category_count = 5;
 std::string_view name_of(Category category);
 
+/// A block that is alive, in its pool's list of them: what to tell of it when memory runs out.
+struct LiveBlock {
+  int64_t bytes = 0;
+  Category category = Category::activations;
+  const char* writer = nullptr;  ///< the op that wrote it last; null: not known
+  LiveBlock *before = nullptr, *after = nullptr;
+};
+
 /// Counts of one pool, in bytes; a block counts with its rounded size.
 struct MemoryStatistics {
   std::array<int64_t, category_count> live{}, peak{};  ///< by category, each peak at its own moment

@@ -7,14 +7,14 @@
 namespace cinta {
 
 Storage::Storage(int64_t bytes, Device device)
-    : bytes_(bytes), device_(device), category_(current_category()), pool_(context().pool(device)) {
-  data_ = pool_->allocate(bytes, category_);
+    : device_(device), block_{.bytes = bytes, .category = current_category()}, pool_(context().pool(device)) {
+  data_ = pool_->allocate(block_);
 }
 
 Storage::Storage(std::shared_ptr<Storage> parent, int64_t offset, int64_t bytes)
     : data_(static_cast<char*>(parent->data()) + offset),
-      bytes_(bytes),
       device_(parent->device()),
+      block_{.bytes = bytes},
       parent_(std::move(parent)) {}
 
 Storage::~Storage() { give_back(); }
@@ -27,7 +27,7 @@ void Storage::rebind(std::shared_ptr<Storage> parent, int64_t offset) {
 }
 
 void Storage::give_back() noexcept {
-  if (pool_) pool_->release(data_, bytes_, category_);
+  if (pool_) pool_->release(data_, block_);
   pool_.reset();
   parent_.reset();
 }

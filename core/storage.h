@@ -31,7 +31,7 @@ class Storage {
   Storage& operator=(const Storage&) = delete;
 
   void* data() const { return data_; }
-  int64_t bytes() const { return bytes_; }
+  int64_t bytes() const { return block_.bytes; }
   Device device() const { return device_; }
 
   /// Moves this range into `parent` (its old memory is given back; the caller has copied what it wants to keep).
@@ -39,10 +39,14 @@ class Storage {
 
   /// How often this range was overwritten, and by which op: a tensor saved for backward compares them.
   uint32_t version() const { return version_; }
-  const char* last_writer() const { return last_writer_; }
+  const char* last_writer() const { return block_.writer ? block_.writer : "nothing"; }
   void mark_written(const char* writer) {
     ++version_;
-    last_writer_ = writer;
+    block_.writer = writer;
+  }
+  /// Its first numbers are those of this op.
+  void mark_made(const char* op) {
+    if (!block_.writer) block_.writer = op;
   }
 
   Shadow shadow;  ///< for whoever reads these numbers in a narrower type again and again
@@ -50,11 +54,9 @@ class Storage {
  private:
   void give_back() noexcept;
   void* data_ = nullptr;
-  int64_t bytes_ = 0;
   Device device_;
-  Category category_ = Category::activations;
   uint32_t version_ = 0;
-  const char* last_writer_ = "nothing";
+  LiveBlock block_;
   std::shared_ptr<Pool> pool_;       // set iff this range is its own allocation
   std::shared_ptr<Storage> parent_;  // set iff it is a slice
 };

@@ -117,11 +117,41 @@ TEST_CASE("a full machine gives its cache back first, then says what is alive", 
     FAIL("there is no room");
   } catch (const OutOfMemory& error) {
     const std::string message = error.what();
-    CHECK_THAT(message, Catch::Matchers::Contains("small has no room for 4 MiB more"));
-    CHECK_THAT(message, Catch::Matchers::Contains("weights 7 MiB, gradients 0 MiB"));
+    CHECK_THAT(message,
+               Catch::Matchers::Contains(
+                   "small has no room for 4.0 MiB more; reserved: 7.0 MiB, of it free and given back in vain 0.0"));
+    CHECK_THAT(message, Catch::Matchers::Contains("weights 7.0 MiB, gradients 0.0 MiB"));
   }
   CHECK(pool.statistics().live_total == 7 << 20);  // the failed request counts nothing
   pool.release(weights, 7 << 20, Category::weights);
+  machine().capacity = INT64_MAX / 2;
+}
+
+TEST_CASE("what is told when memory runs out names the ten largest blocks, and no block that is gone", "[core]") {
+  Context rank;
+  const ContextScope inside(rank);
+  machine().capacity = machine().lent + (40 << 20);
+  std::vector<Tensor> all;
+  for (int64_t i = 0; i < 12; ++i) {
+    const CategoryScope scope(i % 2 ? Category::weights : Category::activations);
+    all.push_back(empty({(i + 1) << 16}, Dtype::f32, small()));  // 0.25 MiB more each time, 19.5 in all
+    if (i % 2 == 0) all.back().storage()->mark_made(i == 10 ? "gelu" : "linear");
+  }
+  all[11].storage()->mark_written("adamw");
+  all[9] = Tensor();  // 2.5 MiB, which the pool keeps
+  all[4].storage()->rebind(all[11].storage(), 0);
+  std::string message;
+  try {
+    empty({32 << 18}, Dtype::f32, small());
+  } catch (const OutOfMemory& error) {
+    message = error.what();
+  }
+  CHECK_THAT(message, Catch::Matchers::Contains("no room for 32.0 MiB more; reserved: 19.5 MiB, of it free and given "
+                                                "back in vain 3.7 MiB; alive: weights 8.0 MiB"));
+  CHECK_THAT(message, Catch::Matchers::Contains(
+                          "; the largest: 3.0 MiB weights, 2.7 MiB activations by gelu, 2.2 MiB activations by linear, "
+                          "2.0 MiB weights, 1.7 MiB activations by linear, 1.5 MiB weights, 1.0 MiB weights, 0.7 MiB "
+                          "activations by linear, 0.5 MiB weights, 0.2 MiB activations by linear. A smaller"));
   machine().capacity = INT64_MAX / 2;
 }
 
