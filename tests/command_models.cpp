@@ -117,8 +117,10 @@ TEST_CASE("plan and trace take the directory of every kind of model that is trai
                     {"an MLP has no layers to checkpoint, given --gradient_checkpointing sqrt"});
     else
       check_refused({"trace", "--model", run, "--sequence_length", "17"}, {"positions for 16 tokens", "of 17"});
+    check_refused({"plan", run, "--vocab_size", "90"}, {"--vocab_size 90 has no effect on", "its own"});
     std::filesystem::remove_all(run);
   }
+  check_refused({"trace", "--model", "8,4", "--sequence_length", "17"}, {"--sequence_length 17 has no effect on mlp"});
   check_refused({"trace", "--model", run}, {run + ": there is no such directory"});
   check_refused({"plan", "99999999999999999999,5"}, {"given '99999999999999999999,5'"});
 }

@@ -24,8 +24,8 @@ struct Options {
   std::string model, device = "meta", optimizer = "adamw", precision = "fp32", checkpointing = "none", memory;
   int64_t batch = 32, length = 128, masked = 0, vocabulary = 30522;
   bool json = false;
-  const CLI::Option* given_length = nullptr;  ///< to see whether it was
-  bool rehearsed = false;                     ///< two layers, run on `device` for the memory alone
+  const CLI::App* command = nullptr;  ///< to see what was given
+  bool rehearsed = false;             ///< two layers, run on `device` for the memory alone
 };
 
 train::StepCost cost_of(const Options& options, models::Module& model, const Callback<Tensor()>& loss) {
@@ -46,7 +46,7 @@ train::StepCost cost_of(const Options& options, models::Module& model, const Cal
 train::StepCost step_of(const Options& options) {
   const Device device = parse_device(options.device);
   SampleModel model = sample_model(options.model, options.vocabulary, options.length);
-  const int64_t length = sample_length(model, *options.given_length, options.length);
+  const int64_t length = sample_length(model, *options.command, options.length);
   std::unique_ptr<Rehearsal> rehearsed;
   SampleInputs inputs{.zeros = true};
   if (options.rehearsed) {
@@ -149,9 +149,10 @@ void add_plan(CLI::App& app) {
   command->add_option("--per_device_train_batch_size,--batch_size", options->batch, "samples of a micro-batch")
       ->capture_default_str()
       ->check(at_least(1));
-  options->given_length = command->add_option("--sequence_length", options->length, sample_length_help)
-                              ->capture_default_str()
-                              ->check(at_least(1));
+  options->command = command;
+  command->add_option("--sequence_length", options->length, sample_length_help)
+      ->capture_default_str()
+      ->check(at_least(1));
   command->add_option("--masked", options->masked, "tokens of a sequence to guess; 0: 15 % of it")
       ->capture_default_str()
       ->check(at_least(0));

@@ -14,6 +14,7 @@
 #include "cinta/ops/loss.h"
 #include "cinta/ops/shape.h"
 #include "cinta/train/classifier.h"
+#include "tools/settings_file.h"
 
 namespace cinta::tools {
 namespace {
@@ -92,11 +93,14 @@ SampleModel sample_model(const std::string& text, int64_t vocabulary, int64_t se
   models::BertConfig config = models::BertConfig::named(text);
   config.vocab_size = vocabulary;
   config.max_position_embeddings = std::max(config.max_position_embeddings, sequence);
-  return {.architecture = "BertForMaskedLM", .config = config};
+  return {.architecture = "BertForMaskedLM", .config = config, .named = true};
 }
 
-int64_t sample_length(const SampleModel& model, const CLI::Option& option, int64_t length) {
-  return option.count() ? length : std::min(length, model.config.max_position_embeddings);
+int64_t sample_length(const SampleModel& model, const CLI::App& command, int64_t length) {
+  const std::string because = "on " + model.architecture + ", whose sizes are its own";
+  require_effect(command, "vocab_size", model.named, because);
+  require_effect(command, "sequence_length", model.architecture != "mlp", because);
+  return command.count("--sequence_length") ? length : std::min(length, model.config.max_position_embeddings);
 }
 
 SampleStep sample_step(const SampleModel& model, SampleTokens tokens, Device device, const std::string& checkpointing,

@@ -12,7 +12,7 @@
 #include "cinta/models/module.h"
 
 namespace CLI {
-class Option;
+class App;
 }
 
 namespace cinta::tools {
@@ -28,6 +28,7 @@ struct SampleModel {
   std::string architecture;         ///< "mlp", or the class that a config.json names
   std::vector<int64_t> sizes = {};  ///< of an MLP, from input to output
   models::BertConfig config = {};   ///< of any other
+  bool named = false;               ///< its vocabulary and its positions are whatever the caller wants
 };
 inline constexpr const char* sample_model_help =
     "tiny, mini, small, base, large (BERTs that guess masked tokens), mlp (784,512,512,10), an MLP's widths, or the "
@@ -50,7 +51,8 @@ SampleStep sample_step(const SampleModel& model, SampleTokens tokens, Device dev
                        const std::string& checkpointing = "none", const SampleInputs& inputs = {});
 
 inline constexpr const char* sample_length_help = "tokens of a sample; where not given as many as the model takes";
-/// --sequence_length, or where it is not given as many tokens of its default as the model takes.
-int64_t sample_length(const SampleModel& model, const CLI::Option& option, int64_t length);
+/// --sequence_length of `command`, or where it is not given as many tokens of its default as the model takes. Throws
+/// ValueError where it, or --vocab_size, has no effect on the model.
+int64_t sample_length(const SampleModel& model, const CLI::App& command, int64_t length);
 
 }  // namespace cinta::tools

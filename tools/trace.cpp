@@ -19,7 +19,7 @@ namespace {
 struct Options {
   std::string model = "tiny", device = "cpu", gradient_checkpointing = "none", dot, trace;
   int64_t batch_size = 8, length = 64, vocab_size = 30522, depth = 0;
-  const CLI::Option* given_length = nullptr;  ///< to see whether it was
+  const CLI::App* command = nullptr;  ///< to see what was given
   int threads = 0;
   bool json = false;
 };
@@ -43,7 +43,7 @@ void run(const Options& options) {
   if (options.threads > 0) set_threads(options.threads);
   const Device device = parse_device(options.device);
   const SampleModel model = sample_model(options.model, options.vocab_size, options.length);
-  const int64_t length = sample_length(model, *options.given_length, options.length);
+  const int64_t length = sample_length(model, *options.command, options.length);
   const SampleStep subject =
       sample_step(model, {.batch = options.batch_size, .sequence = length}, device, options.gradient_checkpointing);
   if (!options.trace.empty()) trace_step(subject, options.trace);
@@ -74,9 +74,10 @@ void add_trace(CLI::App& app) {
   command->add_option("--batch_size", options->batch_size, "samples of the step")
       ->capture_default_str()
       ->check(at_least(1));
-  options->given_length = command->add_option("--sequence_length", options->length, sample_length_help)
-                              ->capture_default_str()
-                              ->check(at_least(1));
+  options->command = command;
+  command->add_option("--sequence_length", options->length, sample_length_help)
+      ->capture_default_str()
+      ->check(at_least(1));
   command->add_option("--vocab_size", options->vocab_size, "of a BERT by name")
       ->capture_default_str()
       ->check(at_least(2));
