@@ -64,5 +64,5 @@ function(cinta_optional name package target debian_package without)
 endfunction()
 
 cinta_optional(ONEDNN OneDNN OneDNN::OneDNN libdnnl-dev "matrix products are several times slower")
-cinta_optional(OPENMP OpenMP OpenMP::OpenMP_CXX g++ "one thread only")
+cinta_optional(OPENMP OpenMP OpenMP::OpenMP_CXX g++ "without oneDNN's products too")
 cinta_optional(EIGEN Eigen3 Eigen3::Eigen libeigen3-dev "without oneDNN as well, matrix products are plain loops")

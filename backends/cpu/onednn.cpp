@@ -53,7 +53,7 @@ struct Plan {
 /// While alive, oneDNN uses the calling thread only.
 class OneThread {
  public:
-  OneThread() : outer_(omp_in_parallel() ? 1 : omp_get_max_threads()) {
+  OneThread() : outer_(omp_get_max_threads()) {
     if (outer_ > 1) omp_set_num_threads(1);
   }
   ~OneThread() {

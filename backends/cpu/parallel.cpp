@@ -1,13 +1,14 @@
-// The thread team (OpenMP's, shared with oneDNN, or none) and the workspaces.
+// The loop over tiles, on the calling thread's team, and the workspaces.
 #include "cinta/backends/cpu/parallel.h"
-#include "cinta/core/allocator.h"
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <memory>
 
+#include "cinta/backends/cpu/team.h"
 #include "cinta/backends/threads.h"
+#include "cinta/core/allocator.h"
 #include "cinta/core/context.h"
 #include "cinta/core/error.h"
 
@@ -16,39 +17,48 @@
 #endif
 
 namespace cinta {
+namespace {
 
+/// What OMP_NUM_THREADS says, which users know and oneDNN reads too, or else the processors this process may use.
+int threads_at_first() {
 #if CINTA_WITH_OPENMP
-int threads() { return omp_get_max_threads(); }
+  return omp_get_max_threads();
+#else
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+#endif
+}
+
+thread_local int wanted_threads = 0;  // none yet
+thread_local std::unique_ptr<Team> own_team;
+
+/// The calling thread's; null where it works alone.
+Team* team() {
+  const int size = threads();
+  if (size < 2 || Team::inside()) return nullptr;
+  if (!own_team || own_team->size() != size) own_team.reset(), own_team = std::make_unique<Team>(size);
+  return own_team.get();
+}
+
+std::atomic<bool> rehearsing{false};
+
+}  // namespace
+
+int threads() { return wanted_threads ? wanted_threads : wanted_threads = threads_at_first(); }
+
 void set_threads(int count) {
   require(count >= 1, "threads", Where(), "at least 1 thread, given ", count);
-  omp_set_num_threads(count);
+  wanted_threads = count;
 }
-#else
-int threads() { return 1; }
-void set_threads(int count) { require(count >= 1, "threads", Where(), "at least 1 thread, given ", count); }
-#endif
-
-namespace {
-std::atomic<bool> rehearsing{false};
-}  // namespace
 
 void parallel_tiles(int64_t count, int64_t grain, void (*body)(const void*, int64_t, int64_t), const void* context) {
   const int64_t tiles = (count + grain - 1) / grain;
-  const auto run = [&](int64_t tile) { body(context, tile * grain, std::min(count, (tile + 1) * grain)); };
+  const auto run = [&](int64_t tile) {
+    if (tile < tiles) body(context, tile * grain, std::min(count, (tile + 1) * grain));
+  };
+  const auto call = [](const void* run_tile, int64_t tile) { (*static_cast<decltype(&run)>(run_tile))(tile); };
   const bool once = rehearsing.load(std::memory_order_relaxed);
-#if CINTA_WITH_OPENMP
-  if (tiles > 1 && threads() > 1 && !omp_in_parallel()) {
-    std::atomic<int64_t> next{0};
-    // Always the whole team, even for few tiles: the runtime would stop and start threads when the size changes.
-#pragma omp parallel
-    if (once) {
-      if (const int64_t tile = omp_get_thread_num(); tile < tiles) run(tile);
-    } else {
-      for (int64_t tile; (tile = next.fetch_add(1, std::memory_order_relaxed)) < tiles;) run(tile);
-    }
-    return;
-  }
-#endif
+  if (Team* const helpers = tiles > 1 ? team() : nullptr)
+    return once ? helpers->each(call, &run) : helpers->claim(tiles, call, &run);
   for (int64_t tile = 0; tile < (once ? std::min<int64_t>(tiles, 1) : tiles); ++tile) run(tile);
 }
 
@@ -72,10 +82,11 @@ thread_local std::array<Block, 2> blocks;
 
 void rehearse_tiles(bool on) {
   rehearsing = on;
-#if CINTA_WITH_OPENMP
-#pragma omp parallel
-#endif
-  for (Block& block : blocks) block.reset();
+  const auto begin_anew = [](const void*, int64_t) {
+    for (Block& block : blocks) block.reset();
+  };
+  if (Team* const helpers = team()) return helpers->each(begin_anew, nullptr);
+  begin_anew(nullptr, 0);
 }
 
 void* scratch(int64_t bytes, Workspace use) {

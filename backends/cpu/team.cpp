@@ -1,0 +1,127 @@
+// Claims are compare-and-swaps of one word; everything else follows from who holds a tile.
+#include "cinta/backends/cpu/team.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#if CINTA_WITH_OPENMP
+#include <omp.h>
+#endif
+
+namespace cinta {
+namespace {
+
+thread_local bool inside_tile = false;
+
+/// A moment's rest for the other thread of this core.
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+/// Moves thread `index` to the processors that OMP_PLACES gives it, where OMP_PROC_BIND asks for places: OpenMP has
+/// then bound the calling thread to the first, and threads that it starts inherit that.
+void take_place([[maybe_unused]] int index) {
+#if CINTA_WITH_OPENMP
+  if (omp_get_proc_bind() == omp_proc_bind_false || omp_get_num_places() < 1) return;
+  const int place = index % omp_get_num_places();
+  std::vector<int> processors(static_cast<size_t>(omp_get_place_num_procs(place)));
+  omp_get_place_proc_ids(place, processors.data());
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int processor : processors) CPU_SET(static_cast<size_t>(processor), &set);
+  pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+#endif
+}
+
+}  // namespace
+
+bool Team::inside() { return inside_tile; }
+
+Team::Team(int size) : turns_(size <= static_cast<int>(std::thread::hardware_concurrency()) ? 5000 : 0) {
+  process_ = ::getpid();
+  sigset_t all, before;  // signals go to threads that have handlers' stacks
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  for (int i = 1; i < size; ++i) helpers_.emplace_back([this, i] { help(i); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+Team::~Team() {
+  ends_ = true;
+  ++loop_;
+  loop_.notify_all();
+  for (std::thread& helper : helpers_)  // a forked child has inherited their names alone
+    ::getpid() == process_ ? helper.join() : helper.detach();
+}
+
+void Team::run(uint32_t tiles, uint32_t how, Body body, const void* context) {
+  body_ = body, context_ = context, tiles_ = tiles;
+  done_.store(0, std::memory_order_relaxed);
+  const uint32_t loop = loop_.load(std::memory_order_relaxed) + 1;
+  ticket_.store(uint64_t{loop} << 32 | how | tiles, std::memory_order_release);
+  loop_.store(loop, std::memory_order_release);
+  loop_.notify_all();
+  inside_tile = true;
+  if (how == one_each)
+    body(context, 0), finish_one();
+  else
+    while (claim_one()) {
+    }
+  inside_tile = false;
+  const uint32_t wanted = how == one_each ? static_cast<uint32_t>(size()) : tiles;
+  for (int turn = 0; done_.load(std::memory_order_acquire) != wanted; ++turn) {
+    if (turn < turns_)
+      pause();
+    else if (const uint32_t now = done_.load(std::memory_order_acquire); now != wanted)
+      done_.wait(now, std::memory_order_acquire);
+  }
+}
+
+bool Team::claim_one() {
+  uint64_t seen = ticket_.load(std::memory_order_acquire);
+  do {
+    const auto left = static_cast<uint32_t>(seen);
+    if (left == 0 || left == one_each) return false;
+  } while (!ticket_.compare_exchange_weak(seen, seen - 1, std::memory_order_acq_rel, std::memory_order_acquire));
+  body_(context_, tiles_ - static_cast<uint32_t>(seen));
+  finish_one();
+  return true;
+}
+
+void Team::finish_one() {
+  done_.fetch_add(1, std::memory_order_acq_rel);
+  done_.notify_one();
+}
+
+uint32_t Team::wait_for_loop(uint32_t seen) const {
+  for (int turn = 0;; ++turn) {
+    const uint32_t now = loop_.load(std::memory_order_acquire);
+    if (now != seen) return now;
+    if (turn < turns_)
+      pause();
+    else
+      loop_.wait(seen, std::memory_order_acquire);
+  }
+}
+
+void Team::help(int index) {
+  take_place(index);
+  inside_tile = true;  // loops within a tile stay on their thread
+  for (uint32_t seen = 0;;) {
+    seen = wait_for_loop(seen);
+    if (ends_) return;
+    const uint64_t ticket = ticket_.load(std::memory_order_acquire);
+    if (ticket == (uint64_t{seen} << 32 | one_each)) {
+      body_(context_, index);
+      finish_one();
+    } else {
+      while (claim_one()) {
+      }
+    }
+  }
+}
+
+}  // namespace cinta

@@ -1,0 +1,103 @@
+// The threads of a loop over tiles: every tile once, whoever is late; several teams at once; a forked child without its
+// helpers.
+#include "cinta/backends/cpu/team.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+using cinta::Team;
+
+namespace {
+
+/// Loops of 1 to 40 tiles one right behind the other, so that helpers come late to most; true iff each tile was done
+/// once before its loop returned.
+bool each_tile_once(Team& team, int loops) {
+  std::vector<std::atomic<int>> visits(40);
+  for (int loop = 0; loop < loops; ++loop) {
+    const int64_t tiles = 1 + loop * 7 % 40;
+    for (auto& visit : visits) visit.store(0, std::memory_order_relaxed);
+    team.claim(
+        tiles,
+        [](const void* context, int64_t tile) {
+          auto& all = *static_cast<std::vector<std::atomic<int>>*>(const_cast<void*>(context));
+          all[static_cast<size_t>(tile)].fetch_add(1, std::memory_order_relaxed);
+        },
+        &visits);
+    for (size_t tile = 0; tile < visits.size(); ++tile)
+      if (visits[tile].load(std::memory_order_relaxed) != (static_cast<int64_t>(tile) < tiles)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("a team does every tile once", "[team]") {
+  for (const int size : {2, 3, 8}) {
+    INFO(size << " threads");
+    Team team(size);
+    CHECK(team.size() == size);
+    CHECK(each_tile_once(team, 20000));
+  }
+}
+
+TEST_CASE("teams of several threads do not meet", "[team]") {
+  std::atomic<int> right{0};
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 4; ++i)
+    callers.emplace_back([&] {
+      Team team(3);
+      right += each_tile_once(team, 5000);
+    });
+  for (std::thread& caller : callers) caller.join();
+  CHECK(right == 4);
+}
+
+TEST_CASE("a team has each thread take part once, between loops where they need not", "[team]") {
+  Team team(4);
+  for (int round = 0; round < 2000; ++round) {
+    std::array<std::atomic<int>, 4> visits{};
+    struct Seen {
+      std::array<std::atomic<int>, 4>& visits;
+    } seen{visits};
+    team.each(
+        [](const void* context, int64_t i) { ++static_cast<const Seen*>(context)->visits[static_cast<size_t>(i)]; },
+        &seen);
+    REQUIRE(std::all_of(visits.begin(), visits.end(), [](const auto& count) { return count == 1; }));
+    REQUIRE(each_tile_once(team, 3));
+  }
+}
+
+TEST_CASE("helpers that slept come back, and a tile knows that it is one", "[team]") {
+  Team team(2);
+  for (int round = 0; round < 3; ++round) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    CHECK(each_tile_once(team, 10));
+  }
+  CHECK_FALSE(Team::inside());
+  std::atomic<int> inside{0};
+  team.claim(
+      8,
+      [](const void* count, int64_t) { *static_cast<std::atomic<int>*>(const_cast<void*>(count)) += Team::inside(); },
+      &inside);
+  CHECK(inside == 8);
+}
+
+TEST_CASE("nobody waits for a helper that is not there", "[team]") {
+  Team team(3);
+  CHECK(each_tile_once(team, 10));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(20);
+    ::_exit(each_tile_once(team, 100) ? 0 : 1);  // its helpers stayed in the parent
+  }
+  int status = -1;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+}
