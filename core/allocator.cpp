@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <bit>
 #include <functional>
+#include <limits>
+#include <map>
 
 #include "cinta/core/error.h"
 #include "cinta/core/runtime.h"
@@ -27,7 +29,7 @@ SizeClass size_class(int64_t bytes) {
 
 /// For the eye, to a tenth.
 std::string mebibytes(int64_t bytes) {
-  const int64_t tenths = bytes * 10 >> 20;
+  const int64_t tenths = (bytes >> 10) * 10 >> 10;
   return join(tenths / 10, ".", tenths % 10, " MiB");
 }
 
@@ -56,6 +58,8 @@ void* Pool::allocate(LiveBlock& block) {
 
 void* Pool::allocate_locked(int64_t bytes, Category category) {
   const SizeClass fit = size_class(bytes);
+  // The meta device gives whatever is asked for; what cannot be counted is more than any device has.
+  if (fit.bytes > std::numeric_limits<int64_t>::max() - statistics_.live_total) throw_out_of_memory(fit.bytes, 0);
   ++statistics_.requests;
   void* data = nullptr;
   auto& cached = free_[fit.index];
@@ -105,15 +109,18 @@ void Pool::throw_out_of_memory(int64_t bytes, int64_t cached) const {
   std::string alive, largest;
   for (int i = 0; i < category_count; ++i)
     alive += join(i ? ", " : "", name_of(static_cast<Category>(i)), " ", mebibytes(statistics_.live[i]));
-  std::vector<const LiveBlock*> blocks;
-  for (const LiveBlock* block = newest_; block; block = block->after) blocks.push_back(block);
-  std::ranges::stable_sort(blocks, std::greater(), &LiveBlock::bytes);
-  constexpr size_t told = 10;
-  for (size_t i = 0; i < std::min(blocks.size(), told); ++i) {
-    const LiveBlock& block = *blocks[i];
-    largest += join(i ? ", " : "; the largest: ", mebibytes(block.bytes), " ", name_of(block.category));
+  // Blocks that say the same are told once, the largest first.
+  std::map<std::pair<int64_t, std::string>, int64_t, std::greater<>> kinds;
+  for (const LiveBlock* block = newest_; block; block = block->after) {
     // Who looked at a weight first tells nothing of it.
-    if (block.writer && block.category == Category::activations) largest += join(" by ", block.writer);
+    const bool made = block->writer && block->category == Category::activations;
+    ++kinds[{block->bytes, join(name_of(block->category), made ? " by " : "", made ? block->writer : "")}];
+  }
+  int told = 0;
+  for (const auto& [kind, count] : kinds) {
+    if (++told > 10) break;
+    largest += join(told > 1 ? ", " : "; the largest: ", count > 1 ? join(count, " x ") : "", mebibytes(kind.first),
+                    " ", kind.second);
   }
   throw OutOfMemory(join("[memory] ", device_, " has no room for ", mebibytes(bytes),
                          " more; reserved: ", mebibytes(statistics_.live_total + cached),

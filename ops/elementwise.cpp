@@ -168,6 +168,13 @@ const Tensor& tensor_of(const char* op, const Operand& operand, Where where) {
   return *operand.tensor;
 }
 
+/// The operand beside a number, which `row` will read.
+const Tensor& beside_number(const kernels::UnaryRow& row, const char* op, const Operand& operand, Where where) {
+  const Tensor& x = tensor_of(op, operand, where);
+  check_floating(row.forward, op, "x", x, where);
+  return x;
+}
+
 Tensor compare(const kernels::Binary& row, const Operand& left, const Operand& right, Where where) {
   const auto run = [&](const Tensor& l, const Tensor& r) { return run_binary(row, l, r, Dtype::boolean, where); };
   if (left.tensor && right.tensor) {
@@ -179,6 +186,9 @@ Tensor compare(const kernels::Binary& row, const Operand& left, const Operand& r
   check_row(row, row.name(), x, where);
   // No type of whole numbers holds every number, and rows compare those of all types in f64.
   const Dtype dtype = is_floating(x.dtype()) ? x.dtype() : Dtype::f64;
+  require<DtypeError>(row.floats(x.device()).has(dtype), row.name(), where, "on ", x.device(),
+                      " the kernel computes in ", row.floats(x.device()), ", not in f64, in which ", x,
+                      " is compared with a number");
   const auto number = [&](double value) { return full({}, value, dtype, x.device()); };
   return left.tensor ? run(x, number(right.number)) : run(number(left.number), x);
 }
@@ -186,28 +196,31 @@ Tensor compare(const kernels::Binary& row, const Operand& left, const Operand& r
 }  // namespace
 
 Tensor add(Operand left, Operand right, Where where) {
-  if (!right.tensor) return affine(tensor_of("add", left, where), 1, right.number, where);
-  if (!left.tensor) return affine(*right.tensor, 1, left.number, where);
+  if (!right.tensor) return affine(beside_number(kernels::affine, "add", left, where), 1, right.number, where);
+  if (!left.tensor) return affine(beside_number(kernels::affine, "add", right, where), 1, left.number, where);
   return arithmetic<Add>(*left.tensor, *right.tensor, where);
 }
 Tensor subtract(Operand left, Operand right, Where where) {
-  if (!right.tensor) return affine(tensor_of("subtract", left, where), 1, -right.number, where);
-  if (!left.tensor) return affine(*right.tensor, -1, left.number, where);
+  if (!right.tensor) return affine(beside_number(kernels::affine, "subtract", left, where), 1, -right.number, where);
+  if (!left.tensor) return affine(beside_number(kernels::affine, "subtract", right, where), -1, left.number, where);
   return arithmetic<Subtract>(*left.tensor, *right.tensor, where);
 }
+// A shift of -0 changes nothing, where +0 would make +0 of -0.
 Tensor multiply(Operand left, Operand right, Where where) {
-  if (!right.tensor) return affine(tensor_of("multiply", left, where), right.number, 0, where);
-  if (!left.tensor) return affine(*right.tensor, left.number, 0, where);
+  if (!right.tensor) return affine(beside_number(kernels::affine, "multiply", left, where), right.number, -0.0, where);
+  if (!left.tensor) return affine(beside_number(kernels::affine, "multiply", right, where), left.number, -0.0, where);
   return arithmetic<Multiply>(*left.tensor, *right.tensor, where);
 }
 Tensor divide(Operand left, Operand right, Where where) {
   if (!right.tensor) {
     auto derivative = [](const Tensor& x, const Tensor&, Scalars s) { return scalar_like(x, 1 / s.a); };
-    return unary(kernels::divide_by, tensor_of("divide", left, where), derivative, {right.number, 0}, where);
+    return unary(kernels::divide_by, beside_number(kernels::divide_by, "divide", left, where), derivative,
+                 {right.number, 0}, where);
   }
   if (!left.tensor) {
     auto derivative = [](const Tensor& x, const Tensor&, Scalars s) { return -s.a / x / x; };
-    return unary(kernels::divide_into, *right.tensor, derivative, {left.number, 0}, where);
+    return unary(kernels::divide_into, beside_number(kernels::divide_into, "divide", right, where), derivative,
+                 {left.number, 0}, where);
   }
   return arithmetic<Divide>(*left.tensor, *right.tensor, where);
 }
@@ -216,14 +229,16 @@ Tensor pow(Operand base, Operand exponent, Where where) {
     auto derivative = [](const Tensor& x, const Tensor&, Scalars s) {
       return s.a == 0 ? scalar_like(x, 0) : pow(x, s.a - 1) * s.a;
     };
-    return unary(kernels::pow, tensor_of("pow", base, where), derivative, {exponent.number, 0}, where);
+    return unary(kernels::pow, beside_number(kernels::pow, "pow", base, where), derivative, {exponent.number, 0},
+                 where);
   }
   if (!base.tensor) {
     auto derivative = [](const Tensor&, const Tensor& y, Scalars s) {
       if (s.a != 0) return y * std::log(s.a);
       return cinta::where(greater(y, 1), -INFINITY, scalar_like(y, 0));
     };
-    return unary(kernels::power_of, *exponent.tensor, derivative, {base.number, 0}, where);
+    return unary(kernels::power_of, beside_number(kernels::power_of, "pow", exponent, where), derivative,
+                 {base.number, 0}, where);
   }
   return arithmetic<Power>(*base.tensor, *exponent.tensor, where);
 }

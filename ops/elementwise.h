@@ -40,8 +40,8 @@ Tensor erf(const Tensor& x, Where where = Where::current());
 /// Limits x to [low, high]; NaN stays NaN. Throws ValueError when low > high.
 Tensor clamp(const Tensor& x, double low, double high, Where where = Where::current());
 
-/// Comparisons give bool and are not differentiated. A number is compared in the type of the other operand, and exactly
-/// where that is of whole numbers.
+/// Comparisons give bool and are not differentiated. A number is compared in the type of the other operand, or in f64
+/// where that is of whole numbers: exactly up to 2^53.
 Tensor equal(Operand left, Operand right, Where where = Where::current());
 Tensor not_equal(Operand left, Operand right, Where where = Where::current());
 Tensor less(Operand left, Operand right, Where where = Where::current());

@@ -137,6 +137,8 @@ TEST_CASE("what is told when memory runs out names the ten largest blocks, and n
     all.push_back(empty({(i + 1) << 16}, Dtype::f32, small()));  // 0.25 MiB more each time, 19.5 in all
     if (i % 2 == 0) all.back().storage()->mark_made(i == 10 ? "gelu" : "linear");
   }
+  all.push_back(empty({1 << 16}, Dtype::f32, small()));
+  all.back().storage()->mark_made("linear");
   all[11].storage()->mark_written("adamw");
   all[9] = Tensor();  // 2.5 MiB, which the pool keeps
   all[4].storage()->rebind(all[11].storage(), 0);
@@ -146,13 +148,21 @@ TEST_CASE("what is told when memory runs out names the ten largest blocks, and n
   } catch (const OutOfMemory& error) {
     message = error.what();
   }
-  CHECK_THAT(message, Catch::Matchers::Contains("no room for 32.0 MiB more; reserved: 19.5 MiB, of it free and given "
+  CHECK_THAT(message, Catch::Matchers::Contains("no room for 32.0 MiB more; reserved: 19.7 MiB, of it free and given "
                                                 "back in vain 3.7 MiB; alive: weights 8.0 MiB"));
   CHECK_THAT(message, Catch::Matchers::Contains(
                           "; the largest: 3.0 MiB weights, 2.7 MiB activations by gelu, 2.2 MiB activations by linear, "
                           "2.0 MiB weights, 1.7 MiB activations by linear, 1.5 MiB weights, 1.0 MiB weights, 0.7 MiB "
-                          "activations by linear, 0.5 MiB weights, 0.2 MiB activations by linear. A smaller"));
+                          "activations by linear, 0.5 MiB weights, 2 x 0.2 MiB activations by linear. A smaller"));
   machine().capacity = INT64_MAX / 2;
+}
+
+TEST_CASE("bytes beyond what can be counted are more than the meta device has", "[core]") {
+  Context rank;
+  const ContextScope inside(rank);
+  const Tensor first = empty({int64_t{1} << 60}, Dtype::f32, meta);
+  CHECK_THROWS_AS(empty({int64_t{1} << 60}, Dtype::f32, meta), OutOfMemory);
+  CHECK(memory_statistics(meta).live_total == int64_t{1} << 62);
 }
 
 TEST_CASE("storages count in the category of their scope and give back where they took", "[core]") {

@@ -129,6 +129,16 @@ TEST_CASE("a number is compared as what it is", "[ops]") {
   }
 }
 
+TEST_CASE("a number by a tensor keeps the sign of zero", "[ops]") {
+  for (Device device : {cpu, reference}) {
+    const Tensor zeros = from_values<float>({0, -0.0f}, {2}, device);
+    for (const Tensor& y : {-zeros, zeros * -1.0, -1.0 * zeros}) {
+      CHECK(std::signbit(to_vector<float>(y)[0]));
+      CHECK_FALSE(std::signbit(to_vector<float>(y)[1]));
+    }
+  }
+}
+
 TEST_CASE("powers at the edges, with their gradients", "[ops]") {
   struct Edge {
     double base, exponent, value, base_gradient, exponent_gradient;  // as PyTorch 2 gives them
