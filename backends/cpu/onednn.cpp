@@ -163,11 +163,12 @@ struct Tiles {
   explicit Tiles(const Gemm& p) {
     // So many that a thread which falls behind is waited for but shortly, and not more where all is soon done.
     const int64_t wanted = p.m * p.n * p.k < 1 << 26 ? 4 : 8;
-    const bool transposed = p.a.row == 1 && p.a.column != 1, tall = transposed && p.m >= 2048;
+    const bool transposed = p.a.row == 1 && p.a.column != 1;
+    const bool tall = transposed && p.m >= 2048;  // cut lower, its tiles would not be packed with AVX2 alone
     m = p.m <= 512 ? p.m : tall ? 512 : 256;
     const int64_t share = tall ? p.n : (p.n * parts(p.m, m) / wanted + 63) / 64 * 64;
     n = std::clamp<int64_t>(share, transposed ? 256 : 128, 1024);
-    if (const int64_t tiles = parts(p.m, m) * parts(p.n, n); tiles < wanted)
+    if (const int64_t tiles = parts(p.m, m) * parts(p.n, n); tiles < wanted && !tall)
       m = std::min(m, std::max<int64_t>(64, (p.m * parts(p.n, n) / wanted + 15) / 16 * 16));
     down = parts(p.m, m);
     across = parts(p.n, n);
