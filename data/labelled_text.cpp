@@ -64,8 +64,7 @@ std::vector<Row> read_table(std::string_view text, char separator, bool quoted, 
       ++at;
     }
     ++line;
-    const bool blank = row.fields.size() == 1 && row.fields[0].empty();
-    if (!blank) rows.push_back(std::move(row));
+    rows.push_back(std::move(row));
   }
   return rows;
 }
@@ -98,20 +97,21 @@ void add(LabelledText& out, const Row& row, const Columns& columns, const Source
 
 LabelledText from_table(std::vector<Row> rows, const Source& source) {
   LabelledText out;
-  if (rows.empty()) return out;
-  const size_t width = rows.front().fields.size();
-  Columns columns = named_columns(rows.front().fields);
+  auto blank = [](const Row& row) { return row.fields.size() == 1 && row.fields[0].empty(); };
+  const auto first = std::ranges::find_if_not(rows, blank);
+  if (first == rows.end()) return out;
+  const size_t width = first->fields.size();
+  Columns columns = named_columns(first->fields);
   const bool header = columns.first >= 0 || columns.label >= 0;
-  if (header && columns.first < 0) source.fail(rows.front().line, "no column is called text, sentence or sentence1");
+  if (header && columns.first < 0) source.fail(first->line, "no column is called text, sentence or sentence1");
   if (!header) {
-    if (width > 3)
-      source.fail(rows.front().line, "found ", width, " columns without names, expected text[, pair][, label]");
+    if (width > 3) source.fail(first->line, "found ", width, " columns without names, expected text[, pair][, label]");
     columns = {0, width == 3 ? 1 : -1, width == 1 ? -1 : static_cast<int>(width) - 1};
   }
-  for (size_t i = header; i < rows.size(); ++i) {
-    if (rows[i].fields.size() != width)
-      source.fail(rows[i].line, "found ", rows[i].fields.size(), " columns, expected ", width);
-    add(out, rows[i], columns, source);
+  for (auto row = header ? first + 1 : rows.begin(); row != rows.end(); ++row) {
+    if (width > 1 && blank(*row)) continue;  // of one column a blank line is a text, as among plain lines
+    if (row->fields.size() != width) source.fail(row->line, "found ", row->fields.size(), " columns, expected ", width);
+    add(out, *row, columns, source);
   }
   return out;
 }

@@ -20,9 +20,9 @@ struct LabelledText {
 
 /// Reads a file by its ending: .csv, .tsv or .jsonl, or with any other one text a line; each also with .gz. The columns
 /// (keys) are called text, sentence or sentence1; text_pair or sentence2; label. A table whose first line names none of
-/// them holds the text and then the label in its last column, or nothing but text. Throws FileError naming file, line
-/// and what was found: a ragged row, a quote that is never closed, JSON that is no object of texts, an empty label,
-/// text that is not UTF-8 (unless `on_bad` has such bytes replaced).
+/// them holds the text and then the label in its last column, or nothing but text, where a blank line is an empty one.
+/// Throws FileError naming file, line and what was found: a ragged row, a quote that is never closed, JSON that is no
+/// object of texts, an empty label, text that is not UTF-8 (unless `on_bad` has such bytes replaced).
 LabelledText read_texts(const std::string& path, BadUtf8 on_bad = BadUtf8::error, Where where = Where::current());
 /// The same for a file that must have labels. Throws FileError also for another ending.
 LabelledText read_labelled_text(const std::string& path, BadUtf8 on_bad = BadUtf8::error,

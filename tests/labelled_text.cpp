@@ -89,6 +89,14 @@ TEST_CASE("texts without labels are read from the same formats, and from plain l
   write_bytes(scratch / "lines", "a\n\nb\xff\n");
   CHECK_THAT(error_of<FileError>([&] { read_texts(scratch / "lines"); }), Catch::Matchers::Contains("lines: line 3"));
   CHECK(read_texts(scratch / "lines", BadUtf8::replace).first == Words{"a", "", "b\ufffd"});
+  for (const char* name : {"a.csv", "a.tsv", "a.txt"}) {
+    write_bytes(scratch / name, "\na\n\nb\n");
+    CHECK(read_texts(scratch / name).first == Words{"", "a", "", "b"});
+  }
+  write_bytes(scratch / "named.csv", "\ntext\n\"\"\na\n");
+  CHECK(read_texts(scratch / "named.csv").first == Words{"", "a"});
+  write_bytes(scratch / "a.jsonl", "{\"text\": \"a\", \"label\": 1, \"score\": 1.5, \"text_pair\": null}\n");
+  CHECK(read_texts(scratch / "a.jsonl").labels == Words{"1"});
   write_bytes(scratch / "pairs.tsv", "text\ttext_pair\na, b\tc\n");
   CHECK(read_texts(scratch / "pairs.tsv").second == Words{"c"});
 }
