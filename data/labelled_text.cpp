@@ -85,6 +85,15 @@ Columns named_columns(const std::vector<std::string>& names) {
   return out;
 }
 
+bool is_known(const Columns& columns) { return columns.first >= 0 || columns.second >= 0 || columns.label >= 0; }
+
+/// A value as a message shows it: cut short.
+std::string shown(const nlohmann::json& value) {
+  constexpr size_t most = 40;
+  const std::string text = value.dump(-1, ' ', true);
+  return text.size() > most ? text.substr(0, most) + ".." : text;
+}
+
 void add(LabelledText& out, const Row& row, const Columns& columns, const Source& source) {
   auto field = [&](int column) { return row.fields[static_cast<size_t>(column)]; };
   for (const std::string& text : row.fields) require_utf8(text, join(source.name, ": line ", row.line), source.where);
@@ -129,7 +138,11 @@ LabelledText from_json_lines(std::string_view text, const Source& source) {
     Row row{line, {}};
     std::vector<std::string> names;
     for (const auto& [key, value] : json.items()) {
-      if (!value.is_string() && !value.is_number_integer()) continue;
+      if (!value.is_string() && !value.is_number_integer()) {
+        const bool known = !value.is_null() && is_known(named_columns({key}));
+        if (known) source.fail(line, "'", key, "' is ", shown(value), ", expected a text or a whole number");
+        continue;
+      }
       names.push_back(key);
       row.fields.push_back(value.is_string() ? value.get<std::string>() : value.dump());
     }

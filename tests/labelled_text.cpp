@@ -126,6 +126,10 @@ TEST_CASE("labelled text that cannot be read is refused by file and line", "[lab
            {"a.jsonl", "{\"text\": \"a\", \"text\": \"b\"}\n", "line 1: found the key 'text' twice"},
            {"a.jsonl", "{\"words\": \"a\"}\n", "line 1: no key is called text"},
            {"a.jsonl", "{\"text\": \"a\", \"label\": \"b\"}\n{\"text\": \"a\"}\n", "line 2: has a pair or a label"},
+           {"a.jsonl", "{\"text\": \"a\", \"label\": true}\n",
+            "line 1: 'label' is true, expected a text or a whole number"},
+           {"a.jsonl", "{\"text\": \"a\", \"label\": 1.5}\n", "line 1: 'label' is 1.5"},
+           {"a.jsonl", "{\"text\": \"a\", \"sentence2\": [\"b\"], \"label\": 1}\n", "line 1: 'sentence2' is [\"b\"]"},
            {"a.csv.gz", "text,label\na,b,c\n", "line 2: found 3 columns"}}) {
     INFO(name << ": " << text);
     const std::string error = error_of<FileError>([&, &n = name, &t = text] { read(scratch, n, t); });
