@@ -116,6 +116,7 @@ LabelledText from_table(std::vector<Row> rows, const Source& source) {
   if (!header) {
     if (width > 3) source.fail(first->line, "found ", width, " columns without names, expected text[, pair][, label]");
     columns = {0, width == 3 ? 1 : -1, width == 1 ? -1 : static_cast<int>(width) - 1};
+    out.guessed_column = columns.label + 1;
   }
   for (auto row = header ? first + 1 : rows.begin(); row != rows.end(); ++row) {
     if (width > 1 && blank(*row)) continue;  // of one column a blank line is a text, as among plain lines

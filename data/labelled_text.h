@@ -15,6 +15,7 @@ namespace cinta::data {
 struct LabelledText {
   std::vector<std::string> first, second;  ///< `second` is empty unless the samples are pairs
   std::vector<std::string> labels;         ///< empty where the file has none
+  int64_t guessed_column = 0;  ///< from 1: that of the labels, where the file does not name it and they may be texts
   size_t count() const { return first.size(); }
 };
 

@@ -123,6 +123,25 @@ TEST_CASE("predict names the classes of texts", "[command]") {
   CHECK(contains(run_cinta({"predict", "--model", saved.directory, "--text", "word7 word9"}).out, " %  LABEL_"));
 }
 
+TEST_CASE("predict takes no text for a class", "[command]") {
+  const Saved<models::BertForSequenceClassification> saved(5);
+  const std::string csv = saved.scratch / "texts.csv", tsv = saved.scratch / "pairs.tsv";
+  auto predict = [&](const std::string& path, const std::string& text) {
+    write_bytes(path, text);
+    return Arguments{"predict", "--model", saved.directory, "--data", path};
+  };
+  check_refused(predict(csv, "word7, word8\nword9, word30\n"),
+                {"texts.csv: column 2 holds no class of the model (' word8' in sample 1); name the columns"});
+  check_refused(predict(csv, "word7,LABEL_2\nword9,LABEL_3\n"), {"column 2", "('LABEL_3' in sample 2)"});
+  check_refused(predict(tsv, "word7\tword8\n"), {"pairs.tsv: column 2 holds no class", "'word8'"});
+  for (const char* text : {"word7,LABEL_2\n", "text,label\nword7,other\n"}) {
+    const Finished finished = run_cinta(predict(csv, text));
+    CHECK(finished.code == 0);
+    CHECK(contains(finished.error, "its labels are passed over"));
+  }
+  CHECK(run_cinta(predict(tsv, "text\ttext_pair\nword7\tword8\n")).error.empty());
+}
+
 TEST_CASE("a tensor of the file that the model does not have is named, wherever weights are loaded", "[command]") {
   const Saved<models::BertForMaskedLM> masked(3);
   const Saved<models::BertForSequenceClassification> classes(5);

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cinta/autograd/mode.h"
 #include "cinta/data/file.h"
@@ -31,10 +32,28 @@ struct Options {
   bool as_json = false;
 };
 
+/// Throws FileError where a column that has no name was taken for the classes and is none: a text or the second of a
+/// pair, which would be passed over.
+void check_guess(const data::LabelledText& texts, const std::string& path, const models::BertConfig& config) {
+  if (texts.guessed_column == 0) return;
+  std::set<std::string> classes;
+  for (int64_t i = 0; i < config.num_labels; ++i) {
+    classes.insert(config.label_name(i));
+    if (config.label_names.empty()) classes.insert(std::to_string(i));  // as such classes are printed
+  }
+  constexpr size_t most = 40;  // of a text a message shows its beginning
+  for (size_t i = 0; i < texts.count(); ++i)
+    require<FileError>(classes.contains(texts.labels[i]), "predict", Where(), path, ": column ", texts.guessed_column,
+                       " holds no class of the model ('", texts.labels[i].substr(0, most), "' in sample ", i + 1,
+                       "); name the columns in the first line (text, text_pair, label), or quote a text that has the "
+                       "separator in it");
+}
+
 /// The texts of the command line or of a file; pairs, where these are.
-data::LabelledText read_texts(const Options& options) {
+data::LabelledText read_texts(const Options& options, const models::BertConfig& config) {
   if (!options.data.empty()) {
     data::LabelledText texts = data::read_texts(options.data, options.reading.bad_utf8());
+    check_guess(texts, options.data, config);
     if (!texts.labels.empty())
       options.model.note(options.data + ": its labels are passed over; cinta eval compares with them");
     return texts;
@@ -108,7 +127,7 @@ void predict(const Options& options) {
     const models::BertConfig config = models::read_config(options.model.directory);
     const data::WordPiece tokenizer = options.reading.load_tokenizer(options.model, config);
     const models::TokenBatch tokens =
-        encode(read_texts(options), tokenizer, config.max_position_embeddings, options.model);
+        encode(read_texts(options, config), tokenizer, config.max_position_embeddings, options.model);
     outputs = run_bert(options.model, tokens, options.batch_size);
   }
   if (!options.output_logits.empty()) {
