@@ -194,6 +194,10 @@ TEST_CASE("predict refuses what is no input of the model", "[command]") {
   refused({"--input_ids", in}, "cannot be opened");
   save(in, {{"ids", from_values(ids, {3, 6})}});
   refused({"--input_ids", in}, "no tensor called input_ids");
+  for (const char* unknown : {"position_ids", "attention_masks"}) {
+    save(in, {{"input_ids", from_values(ids, {3, 6})}, {unknown, from_values(mask, {3, 6})}});
+    refused({"--input_ids", in}, join("in: holds '", unknown, "', which is none of input_ids, attention_mask and"));
+  }
   save(in, {{"input_ids", from_values(std::vector<float>{1, 2}, {1, 2})}});
   refused({"--input_ids", in}, "whole numbers");
   save(in, {{"input_ids", from_values(std::vector<int64_t>(13, 1), {1, 13})}});

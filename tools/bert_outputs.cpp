@@ -63,6 +63,10 @@ models::TokenBatch read_tokens(const std::string& path, const models::BertConfig
   const data::SafetensorsFile file = data::SafetensorsFile::open(path);
   models::TokenBatch batch{read_matrix(file, "input_ids"), read_matrix(file, "token_type_ids"), {}};
   require<FileError>(bool(batch.ids), "predict", Where(), path, ": has no tensor called input_ids");
+  for (const data::SafetensorsEntry& entry : file.entries())
+    require<FileError>(entry.name == "input_ids" || entry.name == "attention_mask" || entry.name == "token_type_ids",
+                       "predict", Where(), path, ": holds '", entry.name,
+                       "', which is none of input_ids, attention_mask and token_type_ids");
   require<FileError>(batch.ids.numel() > 0, "predict", Where(), path, ": input_ids is empty: ", batch.ids);
   const Tensor mask = read_matrix(file, "attention_mask");
   for (const Tensor& other : {batch.types, mask})

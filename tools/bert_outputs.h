@@ -12,8 +12,8 @@ namespace cinta::tools {
 using Outputs = std::vector<models::NamedTensor>;
 
 /// input_ids [samples, length] of a safetensors file, and where they are there token_type_ids and attention_mask (ones,
-/// then zeros). Throws FileError naming file and tensor, also for numbers and lengths that the model of `config` has no
-/// row for.
+/// then zeros). Throws FileError naming file and tensor, also for any other tensor, and for numbers and lengths that
+/// the model of `config` has no row for.
 models::TokenBatch read_tokens(const std::string& path, const models::BertConfig& config);
 
 /// Texts or pairs as tokens, padded to the longest, each cut to `longest`; a note says how many are.
