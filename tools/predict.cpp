@@ -32,6 +32,8 @@ struct Options {
   bool as_json = false;
 };
 
+constexpr const char* passed_over = ": its labels are passed over; cinta eval compares with them";
+
 /// Throws FileError where a column that has no name was taken for the classes and is none: a text or the second of a
 /// pair, which would be passed over.
 void check_guess(const data::LabelledText& texts, const std::string& path, const models::BertConfig& config) {
@@ -54,8 +56,7 @@ data::LabelledText read_texts(const Options& options, const models::BertConfig& 
   if (!options.data.empty()) {
     data::LabelledText texts = data::read_texts(options.data, options.reading.bad_utf8());
     check_guess(texts, options.data, config);
-    if (!texts.labels.empty())
-      options.model.note(options.data + ": its labels are passed over; cinta eval compares with them");
+    if (!texts.labels.empty()) options.model.note(options.data + passed_over);
     return texts;
   }
   data::LabelledText texts{options.texts, options.pairs, {}};
@@ -64,11 +65,21 @@ data::LabelledText read_texts(const Options& options, const models::BertConfig& 
   return texts;
 }
 
-/// Rows of `features` numbers: an IDX file of images, which no CSV is mistaken for, or a CSV.
-data::Examples read_rows(const std::string& path, int64_t features) {
+/// Rows of numbers as the classifier of `sizes` takes them: an IDX file of images, which no CSV is mistaken for, or a
+/// CSV, with the class in a last column or without.
+data::Examples read_rows(const Options& options, const std::vector<int64_t>& sizes) {
+  const std::string& path = options.data;
+  const int64_t features = sizes.front();
   const std::string bytes = data::read_file(path);
   if (!bytes.starts_with('\0')) {
-    const data::Table table = data::parse_csv(bytes, path, {.columns = features});
+    const data::Table table = data::parse_csv(bytes, path);
+    if (table.columns == features + 1) {
+      data::Examples rows = data::examples_from_table(table, path, sizes.back(), Where());
+      options.model.note(path + passed_over);
+      return rows;
+    }
+    require<FileError>(table.columns == features, "predict", Where(), path, ": found ", table.columns,
+                       " columns, expected ", features, ", or one more with the class");
     return {table.rows, table.columns, 0, table.values, {}};
   }
   data::IdxArray images = data::parse_idx(bytes, path);
@@ -81,7 +92,7 @@ data::Examples read_rows(const std::string& path, int64_t features) {
 Outputs run_mlp(const Options& options) {
   const auto [classifier, report] = train::load_classifier(options.model.directory);
   options.model.note(report);
-  data::Examples rows = read_rows(options.data, classifier.sizes.front());
+  data::Examples rows = read_rows(options, classifier.sizes);
   require<FileError>(rows.count > 0, "predict", Where(), options.data, ": has no rows");
   classifier.standardizer.apply(rows);
   const Tensor inputs = from_values(rows.inputs, {rows.count, rows.features});
@@ -157,8 +168,8 @@ void add_predict(CLI::App& app) {
   command->add_option(
       "--data", options->data,
       "a file of texts or pairs, as for cinta train classify, labels passed over; of another ending "
-      "than .csv, .tsv and .jsonl, one text a line; for an MLP a CSV of its features, or an IDX file of "
-      "images");
+      "than .csv, .tsv and .jsonl, one text a line; for an MLP a CSV of its features, with or without the class behind "
+      "them, or an IDX file of images");
   command->add_option("--input_ids", options->input_ids,
                       "safetensors file with input_ids, and perhaps attention_mask and token_type_ids");
   command->add_option(
