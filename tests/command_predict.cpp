@@ -19,6 +19,16 @@ const std::vector<int64_t> ids{2, 7, 9, 3, 0, 0, 2, 8, 30, 31, 32, 3, 2, 3, 0, 0
     mask{1, 1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0};
 const std::vector<int32_t> lengths{4, 6, 2};
 
+/// The numbers of every token that is no padding; those of padding mean nothing.
+std::vector<float> at_tokens(const Tensor& logits) {
+  const std::vector<float> all = to_vector<float>(logits);
+  const size_t classes = all.size() / mask.size();
+  std::vector<float> out;
+  for (size_t i = 0; i < all.size(); ++i)
+    if (mask[i / classes]) out.push_back(all[i]);
+  return out;
+}
+
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
@@ -36,15 +46,14 @@ TEST_CASE("predict writes the logits that the model computes", "[command]") {
   REQUIRE(finished.code == 0);
   const Tensor logits = read_tensors(out).at("logits");
   CHECK(logits.shape() == Shape{3, 6, 61});
-  const Tensor expected = saved.model({input_ids, {}, from_values(lengths, {3})});
-  CHECK(to_vector<float>(logits) == to_vector<float>(expected));
+  CHECK(at_tokens(logits) == at_tokens(saved.model({input_ids, {}, from_values(lengths, {3})})));
 
   Saved<models::BertForPreTraining> both(4);
   REQUIRE(run_cinta({"predict", "--model", both.directory, "--input_ids", saved.scratch / "in", "--output_logits", out})
               .code == 0);
   auto tensors = read_tensors(out);
   const auto outputs = both.model({input_ids, {}, from_values(lengths, {3})});
-  CHECK(to_vector<float>(tensors.at("prediction_logits")) == to_vector<float>(outputs.masked));
+  CHECK(at_tokens(tensors.at("prediction_logits")) == at_tokens(outputs.masked));
   CHECK(to_vector<float>(tensors.at("seq_relationship_logits")) == to_vector<float>(outputs.next_sentence));
 }
 

@@ -33,17 +33,36 @@ void check_range(const Tensor& matrix, const char* name, const char* limit_name,
   }
 }
 
-/// Runs `forward` on the samples of `tokens`, `batch_size` at a time, and joins what it gives.
+/// Samples begin .. end - 1, without the places that are padding in all of them.
+models::TokenBatch rows_of(const models::TokenBatch& tokens, int64_t begin, int64_t end) {
+  models::TokenBatch out;
+  int64_t width = tokens.ids.size(1);
+  if (tokens.lengths) {
+    out.lengths = slice(tokens.lengths, 0, begin, end);
+    width = std::ranges::max(to_vector<int32_t>(out.lengths));
+  }
+  auto cut = [&](const Tensor& all) { return contiguous(slice(slice(all, 0, begin, end), 1, 0, width)); };
+  out.ids = cut(tokens.ids);
+  if (tokens.types) out.types = cut(tokens.types);
+  return out;
+}
+
+/// Runs `forward` on the samples of `tokens`, `batch_size` at a time, and joins what it gives; what a model says of
+/// every place is 0 at those that its batch did not have.
 template <class Forward>
 Outputs in_batches(const models::TokenBatch& tokens, int64_t batch_size, Forward forward) {
   std::vector<std::vector<Tensor>> parts;
   Outputs outputs;
   for (int64_t begin = 0; begin < tokens.ids.size(0); begin += batch_size) {
     const int64_t end = std::min(begin + batch_size, tokens.ids.size(0));
-    auto rows = [&](const Tensor& all) { return all ? slice(all, 0, begin, end) : Tensor(); };
-    outputs = forward(models::TokenBatch{rows(tokens.ids), rows(tokens.types), rows(tokens.lengths)});
+    const models::TokenBatch batch = rows_of(tokens, begin, end);
+    const int64_t missing = tokens.ids.size(1) - batch.ids.size(1);
+    outputs = forward(batch);
     parts.resize(outputs.size());
-    for (size_t i = 0; i < outputs.size(); ++i) parts[i].push_back(outputs[i].tensor);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const Tensor& part = outputs[i].tensor;
+      parts[i].push_back(part.rank() == 3 && missing > 0 ? pad(part, 1, 0, missing) : part);
+    }
   }
   for (size_t i = 0; i < outputs.size(); ++i) outputs[i].tensor = concat(parts[i], 0);
   return outputs;
