@@ -224,6 +224,9 @@ TEST_CASE("predict refuses what is no input of the model", "[command]") {
   save(in, {{"input_ids", from_values(ids, {3, 6})}, {"attention_mask", from_values(ids, {6, 3})}});
   refused({"--input_ids", in}, "have the shape of input_ids");
   CHECK(!std::filesystem::exists(saved.scratch / "out"));
+  std::filesystem::remove(saved.directory + "/vocab.txt");  // the class is told before anything else is missed
+  write_bytes(saved.directory + "/config.json", saved.model.config().to_json("BertForQuestionAnswering"));
+  refused({"--text", "a"}, "model/config.json: describes neither an MLP nor a BERT with a known head: found 'BertForQ");
 }
 
 TEST_CASE("a vocabulary larger than the model's is refused, a smaller one noted", "[command]") {

@@ -144,9 +144,13 @@ models::TokenBatch encode(const data::LabelledText& texts, const data::WordPiece
   return {from_values(ids, shape), from_values(types, shape), from_values(lengths, {samples})};
 }
 
-Outputs run_bert(const ModelOptions& options, const models::TokenBatch& tokens, int64_t batch_size) {
-  const models::BertConfig config = models::read_config(options.directory);
-  const std::string architecture = models::model_name(options.directory);
+bool has_outputs(const std::string& architecture) {
+  return architecture == "BertForMaskedLM" || architecture == "BertForPreTraining" ||
+         architecture == "BertForSequenceClassification" || architecture == "BertModel";
+}
+
+Outputs run_bert(const ModelOptions& options, const std::string& architecture, const models::BertConfig& config,
+                 const models::TokenBatch& tokens, int64_t batch_size) {
   auto unflattened = [](const Tensor& logits, const models::TokenBatch& batch) {
     return reshape(logits, {batch.ids.size(0), batch.ids.size(1), logits.size(1)});
   };
@@ -176,10 +180,6 @@ Outputs run_bert(const ModelOptions& options, const models::TokenBatch& tokens, 
       return outputs;
     });
   }
-  require<FileError>(architecture == "BertForSequenceClassification", "predict", Where(), options.directory,
-                     "/config.json: architectures is BertForMaskedLM, BertForPreTraining, "
-                     "BertForSequenceClassification or BertModel, found '",
-                     architecture, "'");
   models::BertForSequenceClassification model(config);
   options.load(model);
   return in_batches(tokens, batch_size, [&](const auto& batch) { return Outputs{{"logits", model(batch)}}; });

@@ -20,9 +20,13 @@ models::TokenBatch read_tokens(const std::string& path, const models::BertConfig
 models::TokenBatch encode(const data::LabelledText& texts, const data::WordPiece& tokenizer, int64_t longest,
                           const ModelOptions& notes);
 
-/// What the model, of the class that its config.json names, gives for `tokens`: logits (of each token,
-/// or of each sample for a classifier); prediction_logits and seq_relationship_logits for BertForPreTraining;
+/// Whether run_bert() knows the class.
+bool has_outputs(const std::string& architecture);
+
+/// What the model, of the class and configuration that its config.json names, gives for `tokens`: logits (of each
+/// token, or of each sample for a classifier); prediction_logits and seq_relationship_logits for BertForPreTraining;
 /// last_hidden_state and, where there is a pooler, pooler_output for BertModel.
-Outputs run_bert(const ModelOptions& model, const models::TokenBatch& tokens, int64_t batch_size);
+Outputs run_bert(const ModelOptions& model, const std::string& architecture, const models::BertConfig& config,
+                 const models::TokenBatch& tokens, int64_t batch_size);
 
 }  // namespace cinta::tools

@@ -120,26 +120,28 @@ void print_classes(const Tensor& logits, const std::vector<std::string>& names, 
 
 void predict(const Options& options) {
   const autograd::NoGrad off;
-  const bool mlp = models::model_name(options.model.directory) == "mlp";
+  const std::string architecture = models::model_name(options.model.directory);
+  const bool mlp = architecture == "mlp";
+  require<FileError>(mlp || has_outputs(architecture), "predict", Where(), options.model.directory,
+                     "/config.json: describes neither an MLP nor a BERT with a known head: found '", architecture,
+                     "', expected BertForMaskedLM, BertForPreTraining, BertForSequenceClassification or BertModel");
   const int inputs = !options.input_ids.empty() + !options.data.empty() + !options.texts.empty();
   require(inputs == 1, "predict", Where(), "one of --text, --data and --input_ids, given ", inputs);
   require(options.pairs.empty() || options.pairs.size() == options.texts.size(), "predict", Where(),
           "a --text_pair for each --text, given ", options.pairs.size(), " and ", options.texts.size());
   require(!mlp || !options.data.empty(), "predict", Where(), "an MLP reads rows of numbers: --data FILE.csv");
-  require(models::model_name(options.model.directory).starts_with("Bert") || mlp, "predict", Where(),
-          options.model.directory, " holds neither an MLP nor a BERT");
+  const models::BertConfig config = mlp ? models::BertConfig() : models::read_config(options.model.directory);
   Outputs outputs;
   if (mlp) {
     outputs = run_mlp(options);
   } else if (!options.input_ids.empty()) {
-    const models::TokenBatch tokens = read_tokens(options.input_ids, models::read_config(options.model.directory));
-    outputs = run_bert(options.model, tokens, options.batch_size);
+    const models::TokenBatch tokens = read_tokens(options.input_ids, config);
+    outputs = run_bert(options.model, architecture, config, tokens, options.batch_size);
   } else {
-    const models::BertConfig config = models::read_config(options.model.directory);
     const data::WordPiece tokenizer = options.reading.load_tokenizer(options.model, config);
     const models::TokenBatch tokens =
         encode(read_texts(options, config), tokenizer, config.max_position_embeddings, options.model);
-    outputs = run_bert(options.model, tokens, options.batch_size);
+    outputs = run_bert(options.model, architecture, config, tokens, options.batch_size);
   }
   if (!options.output_logits.empty()) {
     std::vector<Tensor> hold;
@@ -150,9 +152,7 @@ void predict(const Options& options) {
       logits.rank() == 2 || !options.output_logits.empty(), "predict", Where(),
       "this model computes something for every token: --output_logits FILE.safetensors takes it, cinta fill reads a "
       "masked-language model's");
-  if (logits.rank() == 2)
-    print_classes(logits, mlp ? std::vector<std::string>() : models::read_config(options.model.directory).label_names,
-                  options.as_json);
+  if (logits.rank() == 2) print_classes(logits, config.label_names, options.as_json);
 }
 
 }  // namespace
