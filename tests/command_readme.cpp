@@ -1,4 +1,5 @@
-// The command lines that README.md and the guides show: each names a command that there is, with options that it has.
+// The command lines that README.md, CONTRIBUTING.md and the guides in docs show: each names a command that there is,
+// with options that it has.
 #include <catch2/catch.hpp>
 #include <cctype>
 #include <sstream>
@@ -54,12 +55,14 @@ void add_commands(const Arguments& words, std::vector<Shown>& out) {
 std::vector<Shown> shown_in(const std::string& page) {
   std::istringstream text(read_bytes(CINTA_SOURCE_DIR "/" + page));
   std::vector<Shown> out;
+  const std::string built = "build/release/bin/";  // where the guides have it
   bool block = false;
   std::string whole;
   for (std::string line; std::getline(text, line);) {
     if (line.starts_with("```")) block = !block;
     whole += line;
     if (block && line.ends_with("\\")) continue;
+    if (whole.starts_with(built)) whole.erase(0, built.size());
     if (block && whole.starts_with("cinta ")) add_commands(words_of(whole), out);
     whole.clear();
   }
@@ -68,9 +71,16 @@ std::vector<Shown> shown_in(const std::string& page) {
 
 }  // namespace
 
-TEST_CASE("commands shown in README.md exist, with the options they are shown with", "[command_readme]") {
-  const std::vector<Shown> all = shown_in("README.md");
+TEST_CASE("commands shown in README.md and the guides exist, with the options they are shown with",
+          "[command_readme]") {
+  std::vector<Shown> all = shown_in("README.md");
   CHECK(all.size() > 20);
+  std::vector<std::string> guides{"CONTRIBUTING.md"};
+  for (const auto& entry : std::filesystem::directory_iterator(CINTA_SOURCE_DIR "/docs"))
+    if (entry.path().extension() == ".md") guides.push_back("docs/" + entry.path().filename().string());
+  CHECK(!shown_in(guides.front()).empty());
+  for (const std::string& guide : guides)
+    for (Shown& shown : shown_in(guide)) all.push_back(std::move(shown));
   for (Shown shown : all) {
     std::string line = "cinta";
     for (const std::string& word : shown.command + shown.options) line += " " + word;
