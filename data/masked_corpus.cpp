@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "cinta/core/error_place.h"
 #include "cinta/data/corpus_cache.h"
 #include "cinta/data/wordpiece_trainer.h"
 
@@ -31,7 +32,7 @@ MaskedCorpus tokenize_once(const DocumentSplit& split, const CorpusOptions& opti
       say(join("tokens from ", path));
       return corpus;
     } catch (const FileError& damage) {
-      say(join(damage.what(), "; made anew"));
+      say(join(without_places(damage.what()), "; made anew"));
     }
   }
   MaskedCorpus corpus = tokenize(split, options, where);
@@ -39,7 +40,7 @@ MaskedCorpus tokenize_once(const DocumentSplit& split, const CorpusOptions& opti
     save_corpus(path, origin, corpus, where);
     say(join("tokens kept in ", path));
   } catch (const FileError& failure) {
-    say(join(failure.what(), "; tokens are not kept"));
+    say(join(without_places(failure.what()), "; tokens are not kept"));
   }
   return corpus;
 }
