@@ -66,6 +66,8 @@ TEST_CASE("two places that name two things to train are refused, both named", "[
   write_bytes(other, R"({"seed": 1})");
   check_refused({"train", "--config", other}, {"train needs one of the commands mlp, bert, characters, classify"});
   check_refused({"train", "mlp", "--task"}, {"--task needs a value"});
+  check_refused({"train", "mlp", "--config"}, {"--config needs a value"});
+  check_refused({"train", "mlp", "--config="}, {"--config needs a value"});
   check_refused({"eval", "--config", file}, {"'task' is no option of eval"});
   // A variable is about every command, so a command's own word goes before.
   const Variable task("CINTA_TASK", "bert");
@@ -81,6 +83,8 @@ TEST_CASE("the words of a command stand behind options, and behind config's own"
         Arguments{"config", "--json", "train", "--config", file, "mlp"},
         Arguments{"config", "--json", "True", "train", "mlp", "--config", file},
         Arguments{"config", "train", "mlp", "--json", "1", "--config", file, "--print", "False"},
+        Arguments{"config", "--fast_dev_run", "3", "train", "mlp", "--json", "--config", file},
+        Arguments{"config", "--fast_dev_run", "train", "--quiet", "True", "mlp", "--json", "--config", file},
         Arguments{"config", "--data", "train", "train", "mlp", "--json=yes", "--config", file}})
     CHECK(value_of(arguments, "hidden") == "8");
   CHECK(run_cinta({"config", "train", "mlp", "--json", "False"}).out.starts_with("params "));
@@ -129,6 +133,8 @@ TEST_CASE("config shows what options come to and what that follows from", "[comm
             "derived from max_steps"},
            {mlp + Arguments{"--config", file, "--max_steps", "50"}, "warmup_steps", "10", "derived from max_steps"},
            {mlp + Arguments{"--max_steps", "50", "--warmup_steps", "7"}, "warmup_steps", "7", "command line"},
+           {mlp + Arguments{"--max_steps", "-1", "--num_train_epochs", "3"}, "max_steps", later,
+            "derived from num_train_epochs"},
            {bert, "max_steps", "5000", "default"},
            {bert + Arguments{"--max_steps", "-1"}, "max_steps", "5000", "default"},
            {bert + Arguments{"--max_steps", "300"}, "warmup_steps", "30", "derived from max_steps"},

@@ -13,13 +13,16 @@
 namespace cinta::tools {
 namespace {
 
-/// Whether `word` is an option, of any command, behind which its value stands.
-bool takes_value(const CLI::App& command, const std::string& word) {
+/// Whether `word` is an option, of any command, and `next` behind it its value: any where it needs one, else a truth,
+/// or a number where it is a count that may be left out.
+bool takes_value(const CLI::App& command, const std::string& word, const std::string& next) {
   if (!word.starts_with("--")) return false;
   const CLI::Option* option = find_option(command, word.substr(2));
-  return (option && option->get_items_expected_min() > 0) ||
+  const bool number = !next.empty() && next.find_first_not_of("0123456789") == next.npos;
+  return (option && (option->get_items_expected_min() > 0 || truth_of(next) ||
+                     (option->get_items_expected_max() > 0 && number))) ||
          std::ranges::any_of(command.get_subcommands({}),
-                             [&](const CLI::App* inner) { return takes_value(*inner, word); });
+                             [&](const CLI::App* inner) { return takes_value(*inner, word, next); });
 }
 
 CLI::App* inner_command(const CLI::App& command, const std::string& name) {
@@ -32,7 +35,7 @@ void bring_forward(const CLI::App& app, Arguments& words) {
   const CLI::App* command = &app;
   auto place = words.begin();
   for (auto at = place; at != words.end(); ++at) {
-    if (at->starts_with("-") || (at != words.begin() && takes_value(app, *(at - 1)))) continue;
+    if (at->starts_with("-") || (at != words.begin() && takes_value(app, *(at - 1), *at))) continue;
     command = inner_command(*command, *at);
     if (!command) return;
     std::rotate(place, at, at + 1);

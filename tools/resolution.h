@@ -1,6 +1,7 @@
 // What the options of a training come to: the numbers of the run, and which of them follow from something else than
 // the option of their name. Training takes the numbers, `cinta config` shows where they come from.
 #pragma once
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -10,7 +11,7 @@
 namespace cinta::tools {
 
 /// What a count is before the data is read that it depends on.
-inline constexpr int64_t unknown_count = -1;
+inline constexpr int64_t unknown_count = std::numeric_limits<int64_t>::min();
 
 class Resolution {
  public:

@@ -90,15 +90,17 @@ class Layers {
  public:
   Layers(const CLI::App& command, const Arguments& given) : command_(command), given_(given) {}
 
-  void add(const CLI::Option& option, const nlohmann::json& value, const std::string& origin) {
+  /// Whether this is the option's value now.
+  bool add(const CLI::Option& option, const nlohmann::json& value, const std::string& origin) {
     const std::string& name = option.get_lnames().front();
-    if (given_value(given_, option)) return;
+    if (given_value(given_, option)) return false;
     const auto [known, is_new] = origins.emplace(name, origin);
     require(is_new || known->second != origin || origin.starts_with(variable_prefix), "config", Where(), origin, ": ",
             name, " is given twice");
-    if (!is_new) return;
+    if (!is_new) return false;
     for (const std::string& item : items_of(option, value))
       append(arguments, "--" + name, parsed_spelling(option, item));
+    return true;
   }
 
   /// The file of settings that the option `name` names on the command line or in the environment, if it does.
@@ -124,7 +126,8 @@ class Layers {
   void add_environment() {
     for (const CLI::Option* option : named_options(command_))
       for (const std::string& spelling : option->get_lnames())
-        if (const auto value = variable(spelling)) add(*option, *value, variable_name(spelling));
+        if (const auto value = variable(spelling); value && add(*option, *value, variable_name(spelling)))
+          mark_from_environment(*option);
   }
 
   Arguments arguments;

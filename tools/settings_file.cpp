@@ -6,6 +6,7 @@
 #include <cctype>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cinta/core/error.h"
 #include "cinta/data/file.h"
@@ -41,11 +42,29 @@ bool is_given(const CLI::App& command, const std::string& name) {
   return option && option->count() > 0;
 }
 
+namespace {
+
+std::set<const CLI::Option*>& from_environment() {
+  static std::set<const CLI::Option*> all;
+  return all;
+}
+
+/// "train mlp"
+std::string path_of(const CLI::App& command) {
+  const CLI::App* parent = command.get_parent();
+  return parent && parent->get_parent() ? path_of(*parent) + " " + command.get_name() : command.get_name();
+}
+
+}  // namespace
+
+void mark_from_environment(const CLI::Option& option) { from_environment().insert(&option); }
+
 void require_effect(const CLI::App& command, const std::string& name, bool effective, const std::string& because) {
-  if (effective || !is_given(command, name) || variable(name)) return;
+  if (effective || !is_given(command, name)) return;
   const CLI::Option& option = *find_option(command, name);
+  if (from_environment().contains(&option)) return;
   const std::string value = option.get_items_expected_max() > 0 ? " " + option.results().front() : "";
-  throw ValueError(join("[", command.get_name(), "] --", name, value, " has no effect ", because));
+  throw ValueError(join("[", path_of(command), "] --", name, value, " has no effect ", because));
 }
 
 std::optional<std::string> given_value(const std::vector<std::string>& given, const CLI::Option& option) {
@@ -62,6 +81,7 @@ std::optional<std::string> settings_path(const CLI::App& command, const std::vec
   const CLI::Option* option = find_option(command, name);
   if (!option || option->get_type_name() != settings_file) return std::nullopt;
   const std::optional<std::string> path = given_value(given, *option);
+  require(!path || !path->empty(), "config", Where(), "--", name, " needs a value");
   return path || !is_training(command) ? path : variable(name);
 }
 

@@ -27,6 +27,8 @@ std::optional<std::string> variable(const std::string& option);
 
 /// Whether a value of the option was given, anywhere.
 bool is_given(const CLI::App& command, const std::string& name);
+/// Notes that the value of an option is what the environment says.
+void mark_from_environment(const CLI::Option& option);
 /// Throws ValueError where the option was given although it has no effect `because` ("with --save_strategy no"), unless
 /// it is `effective`. What the environment says is about every command, and so may have none here.
 void require_effect(const CLI::App& command, const std::string& name, bool effective, const std::string& because);
