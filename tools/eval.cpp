@@ -109,11 +109,11 @@ Evaluation evaluate_characters(const Options& options) {
 
 /// Refuses what only other models take.
 void refuse_unused(const CLI::App& command, const std::string& name) {
-  const bool rows = name == "mlp", texts = !rows && name != "CharacterTransformer";
+  const bool rows = name == "mlp";
   const std::string because = "on --model, a " + name;
   require_effect(command, "labels", rows, because);
   require_effect(command, "batch_size", !rows, because);
-  for (const char* option : {"on_bad_utf8", "final_sigma"}) require_effect(command, option, texts, because);
+  refuse_text_options(command, name);
   require_effect(command, "seed", name == "BertForMaskedLM" || name == "BertForPreTraining", because);
 }
 

@@ -4,6 +4,8 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "tools/settings_file.h"
+
 namespace cinta::tools {
 
 CLI::Option* ModelOptions::add_to(CLI::App& command) {
@@ -24,6 +26,11 @@ models::LoadReport ModelOptions::load(models::Module& model) const {
   note(report);
   model.train(false);
   return report;
+}
+
+void refuse_text_options(const CLI::App& command, const std::string& name) {
+  for (const char* option : {"on_bad_utf8", "final_sigma"})
+    require_effect(command, option, name != "mlp" && name != "CharacterTransformer", "on --model, a " + name);
 }
 
 nlohmann::ordered_json json_of(const models::LoadReport& report) {

@@ -29,6 +29,9 @@ struct ModelOptions {
   models::LoadReport load(models::Module& model) const;
 };
 
+/// Refuses the options of `command` about the reading of texts where the model, a `name`, reads none.
+void refuse_text_options(const CLI::App& command, const std::string& name);
+
 /// {"loaded": how many, "missing": [names], "unused": [names]}
 nlohmann::ordered_json json_of(const models::LoadReport& report);
 

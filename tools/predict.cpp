@@ -182,7 +182,10 @@ void add_predict(CLI::App& app) {
   options->reading.add_to(*command);
   options->reading.add_final_sigma(*command);
   command->add_flag("--json", options->as_json, "an object a line");
-  set_work(*command, [options] { predict(*options); });
+  set_work(*command, [options, command] {
+    refuse_text_options(*command, models::model_name(options->model.directory, Where()));
+    predict(*options);
+  });
 }
 
 }  // namespace cinta::tools
