@@ -209,8 +209,9 @@ TEST_CASE("what is no option is refused with the nearest that is", "[command]") 
   CHECK(contains(refused({"train", "chars"}), "no command is called 'train chars'; there are mlp"));
   CHECK(contains(refused({"bench", "rws"}), "no command is called 'bench rws'; the nearest is 'rows', there are step"));
   const Arguments run{"train", "mlp", "--data", "generated", "--output_dir", scratch / "run"};
-  CHECK(contains(refused(run + Arguments{"--load_best_model_at_end", "--metric_for_best_model", "acc"}),
-                 "no 'eval_acc' to watch; it has eval_loss, eval_accuracy"));
+  CHECK(contains(
+      refused(run + Arguments{"--load_best_model_at_end", "--eval_steps", "9", "--metric_for_best_model", "acc"}),
+      "no 'eval_acc' to watch; it has eval_loss, eval_accuracy"));
   CHECK(contains(refused(run + Arguments{"--early_stopping", "patience=2"}), "needs evaluations on the way"));
   CHECK(contains(refused(run + Arguments{"--device", "meta"}), "training needs memory"));
   CHECK(contains(refused(run + Arguments{"--seed", "99999999999999999999"}), "at most 64 bits"));
@@ -241,6 +242,14 @@ TEST_CASE("names of other trainers' options are refused with ours", "[command_se
   check_refused(mlp + Arguments{"--warmup_ratio", "0.1"}, {"--warmup_steps with a number below 1"});
   check_refused(mlp + Arguments{"--memory_timeline", "memory.json"}, {"--report html", "--trace FILE"});
   check_refused(bert + Arguments{"--max_seq_length", "9"}, {"here that is --sequence_length"});
+  check_refused(mlp + Arguments{"--epochs", "3"}, {"here that is --num_train_epochs;"});
+  check_refused(mlp + Arguments{"--batch", "3"}, {"here that is --per_device_train_batch_size;"});
+  check_refused(mlp + Arguments{"--optim", "sgd"}, {"here that is AdamW, always"});
+  check_refused(mlp + Arguments{"--run_name", "x"}, {"here that is --output_dir;"});
+  check_refused(mlp + Arguments{"--save_safetensors", "True"}, {"here that is always so"});
+  check_refused(mlp + Arguments{"--dropout", "0.1"}, {"for models of texts"});
+  check_refused(mlp + Arguments{"--lr_scheduler_type", "constant_with_warmup"}, {"constant here, with --warmup_steps"});
+  check_refused(mlp + Arguments{"--report_to", "none"}, {"metrics.jsonl is always written"});
   check_refused(classify + Arguments{"--model_name_or_path", "x"}, {"here that is --model;"});
   // An option that the command has not is no advice.
   CHECK(run_cinta(mlp + Arguments{"--max_seq_length", "9"}).error.find("sequence_length;") == std::string::npos);

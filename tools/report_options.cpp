@@ -39,6 +39,8 @@ void ReportOptions::add_to(CLI::App& command) {
 }
 
 void ReportOptions::check() const {
+  require(report_to != "none", "train", Where(),
+          "--report_to none: metrics.jsonl is always written, and nothing else unless --report_to names it");
   for (const std::string& name : CLI::detail::split(report_to, ','))
     require(name == "jsonl" || name == "tensorboard", "train", Where(),
             "--report_to takes jsonl and tensorboard, joined by a comma, given '", report_to, "'");
