@@ -19,6 +19,22 @@ TEST_CASE("training refuses options without effect before it reads data", "[comm
            {{"--save_steps", "5", "--save_strategy", "no"}, {"--save_steps 5 has no effect with --save_strategy no"}},
            {{"--save_steps", "5", "--save_strategy", "epoch"}, {"--save_steps 5", "--save_strategy epoch"}},
            {{"--eval_steps", "5", "--eval_strategy", "epoch"}, {"--eval_steps 5", "--eval_strategy epoch"}},
+           {{"--save_total_limit", "3", "--save_strategy", "no"}, {"--save_total_limit 3", "--save_strategy no"}},
+           {{"--output_dir", "x", "--load_best_model_at_end"},
+            {"--load_best_model_at_end has no effect without evaluations on the way"}},
+           {{"--output_dir", "x", "--save_strategy", "best"},
+            {"--save_strategy best has no effect without evaluations on the way"}},
+           {{"--greater_is_better"}, {" --greater_is_better has no effect without evaluations on the way"}},
+           {{"--resume", "--overwrite"}, {"--resume goes on with a run and --overwrite starts it anew"}},
+           {{"--early_stopping", "foo"}, {"--early_stopping is patience=N,min_delta=X, given 'foo'"}},
+           {{"--early_stopping", "patience=0", "--eval_steps", "1"}, {"patience"}},
+           {{"--device", "nope"}, {"nope"}},
+           {{"--gradient_checkpointing", "nope"}, {"nope"}},
+           {{"--learning_rate", "-3"}, {"the rate is finite and not negative: -3"}},
+           {{"--weight_decay", "-1"}, {"the weight decay is finite and not negative: -1"}},
+           {{"--adam_beta1", "7"}, {"betas are in [0, 1): 7"}},
+           {{"--adam_epsilon", "0"}, {"eps is positive"}},
+           {{"--max_grad_norm", "-1"}, {"--max_grad_norm is not negative, given -1"}},
            {{"--trace_steps", "1:2"}, {"--trace_steps 1:2 has no effect without --trace"}},
            {{"--output_dir", "", "--resume"}, {"--resume has no effect without an --output_dir"}},
            {{"--output_dir", "", "--overwrite"}, {"--overwrite", "--output_dir"}},
@@ -35,6 +51,10 @@ TEST_CASE("training refuses options without effect before it reads data", "[comm
       check_refused(with(task, more), parts);
       check_refused(Arguments{"config"} + with(task, more), parts);
     }
+  check_refused(with("mlp", {"--save_steps", "5", "--save_strategy", "no"}), {"[train mlp] --save_steps 5"});
+  for (const Arguments& more : {Arguments{"--gradient_checkpointing", "sqrt"}, Arguments{"--test_labels", "x"},
+                                Arguments{"--seeds", "2", "--result", "x"}})
+    check_refused(Arguments{"config"} + with("mlp", more), {more.front()});
   const Scratch scratch;
   check_refused(with("classify", {"--test_data", "x", "--test_fraction", "0.5"}),
                 {"--test_fraction 0.5 has no effect with --test_data"});
@@ -45,8 +65,9 @@ TEST_CASE("training refuses options without effect before it reads data", "[comm
                   "intermediate_size": 8, "num_hidden_layers": 1, "max_position_embeddings": 16})");
   check_refused(with("classify", {"--model", scratch.path(), "--sequence_length", "17"}),
                 {"--sequence_length 17 is more than --model", "has positions: 16"});
-  // What is a default, or says what holds anyway, is no reason to refuse; and what the environment says is general.
   const Variable steps("CINTA_SAVE_STEPS", "5");
+  check_refused(with("mlp", {"--save_steps", "2", "--save_strategy", "no"}), {"--save_steps 2 has no effect"});
+  // What is a default, or says what holds anyway, is no reason to refuse; and what the environment says is general.
   for (const Arguments& more :
        {Arguments{"--save_strategy", "no"}, Arguments{"--eval_strategy", "no", "--eval_steps", "0"},
         Arguments{"--output_dir", "", "--report", "none", "--resume", "False", "--save_strategy", "no"},
@@ -64,6 +85,9 @@ TEST_CASE("searches and evaluations refuse options without effect", "[command_un
   for (const Arguments& more : {Arguments{"--batch_size", "3"}, Arguments{"--seed", "3"}, Arguments{"--final_sigma"},
                                 Arguments{"--on_bad_utf8", "replace"}})
     check_refused(Arguments{"eval", "--data", "generated", "--model", scratch / "mlp"} + more,
+                  {more.front(), "has no effect on --model, a mlp"});
+  for (const Arguments& more : {Arguments{"--final_sigma"}, Arguments{"--on_bad_utf8", "replace"}})
+    check_refused(Arguments{"predict", "--data", "none.csv", "--model", scratch / "mlp"} + more,
                   {more.front(), "has no effect on --model, a mlp"});
   const Variable seed("CINTA_SEED", "3");
   CHECK(run_cinta({"eval", "--data", "generated", "--model", scratch / "mlp"}).code == 0);

@@ -30,13 +30,18 @@ data::Split make_split(const MlpOptions& options, const data::Examples& examples
   return {examples, test};
 }
 
-void train_mlp(const MlpOptions& options) {
+ResolvedValues resolved(const MlpOptions& options) {
+  ResolvedValues out = options.resolution().values;
   require(options.gradient_checkpointing == "none", "train", Where(), "an MLP has no layers to checkpoint, given ",
           "--gradient_checkpointing ", options.gradient_checkpointing);
   require(options.seeds == 1 || options.trial_result.empty(), "train", Where(), "--result is that of one run, given ",
           "--seeds ", options.seeds);
   require(options.test_labels.empty() || !options.test_data.empty(), "train", Where(),
           "--test_labels goes with --test_data");
+  return out;
+}
+
+void train_mlp(const MlpOptions& options) {
   const data::Examples examples = read_examples(options.data, options.labels);
   const data::Examples test =
       options.test_data.empty() ? data::Examples() : read_examples(options.test_data, options.test_labels);
@@ -114,7 +119,7 @@ void add_train(CLI::App& app) {
       ->capture_default_str()
       ->check(at_least(1));
   set_work(
-      *mlp_command, [mlp] { train_mlp(*mlp); }, [mlp] { return mlp->resolution().values; });
+      *mlp_command, [mlp] { train_mlp(*mlp); }, [mlp] { return resolved(*mlp); });
 
   add_train_bert(*train);
   add_train_characters(*train);

@@ -53,6 +53,10 @@ struct TrainOptions {
   train::RunOptions resolve(int64_t samples) const;
   /// Refuses options that others leave without effect.
   void refuse_unused() const;
+  /// Refuses what only a run's parts would, before data is read for them.
+  void check_values() const;
+  /// Null without --early_stopping.
+  std::shared_ptr<train::EarlyStopping> make_early_stopping() const;
   void add_callbacks(train::RunOptions& out) const;
   train::WatchedMetric watched_metric() const;
   std::string loss_scale_text() const;

@@ -2,7 +2,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cinta/autograd/checkpoint.h"
+#include "cinta/autograd/node.h"
 #include "cinta/backends/threads.h"
+#include "cinta/core/device.h"
+#include "cinta/ops/shape.h"
+#include "cinta/optim/adamw.h"
 #include "cinta/train/callbacks.h"
 #include "cinta/train/environment.h"
 #include "cinta/train/precision.h"
@@ -26,19 +31,22 @@ train::WatchedMetric TrainOptions::watched_metric() const {
   return metric;
 }
 
+std::shared_ptr<train::EarlyStopping> TrainOptions::make_early_stopping() const {
+  if (early_stopping.empty()) return nullptr;
+  train::EarlyStopping::Options stopping{.metric = watched_metric()};
+  for (const std::string& part : CLI::detail::split(early_stopping, ',')) {
+    const bool fits =
+        (part.starts_with("patience=") && CLI::detail::lexical_cast(part.substr(9), stopping.patience)) ||
+        (part.starts_with("min_delta=") && CLI::detail::lexical_cast(part.substr(10), stopping.min_delta));
+    require(fits, "train", Where(), "--early_stopping is patience=N,min_delta=X, given '", early_stopping, "'");
+  }
+  return std::make_shared<train::EarlyStopping>(stopping, Where());
+}
+
 void TrainOptions::add_callbacks(train::RunOptions& out) const {
   out.callbacks.push_back(std::make_shared<train::PrecisionNote>());
   const train::WatchedMetric metric = watched_metric();
-  if (!early_stopping.empty()) {
-    train::EarlyStopping::Options stopping{.metric = metric};
-    for (const std::string& part : CLI::detail::split(early_stopping, ',')) {
-      const bool fits =
-          (part.starts_with("patience=") && CLI::detail::lexical_cast(part.substr(9), stopping.patience)) ||
-          (part.starts_with("min_delta=") && CLI::detail::lexical_cast(part.substr(10), stopping.min_delta));
-      require(fits, "train", Where(), "--early_stopping is patience=N,min_delta=X, given '", early_stopping, "'");
-    }
-    out.callbacks.push_back(std::make_shared<train::EarlyStopping>(stopping, Where()));
-  }
+  if (auto stopping = make_early_stopping()) out.callbacks.push_back(std::move(stopping));
   out.callbacks.push_back(std::make_shared<train::BestCheckpoint>(
       train::BestCheckpoint::Options{metric, save_total_limit, load_best || save_strategy == "best", load_best}));
   out.callbacks.push_back(
@@ -52,11 +60,14 @@ void TrainOptions::add_callbacks(train::RunOptions& out) const {
 }
 
 void TrainOptions::refuse_unused() const {
+  require(!run.resume || !run.overwrite, "train", Where(),
+          "--resume goes on with a run and --overwrite starts it anew: one of them");
   const auto refuse = [&](const char* name, bool effective, const std::string& because) {
     require_effect(*command, name, effective, because);
   };
   refuse("eval_steps", run.eval_steps == 0 || eval_strategy == "steps", "with --eval_strategy " + eval_strategy);
   refuse("save_steps", run.save_steps == 0 || save_strategy == "steps", "with --save_strategy " + save_strategy);
+  refuse("save_total_limit", save_total_limit == 0 || save_strategy != "no" || load_best, "with --save_strategy no");
   refuse("trace_steps", !reports.trace.empty(), "without --trace");
   const bool kept = !run.output_dir.empty();
   for (const auto& [name, writes] :
@@ -68,13 +79,26 @@ void TrainOptions::refuse_unused() const {
     refuse(name, kept || !writes, "without an --output_dir");
 }
 
+void TrainOptions::check_values() const {
+  parse_device(device);
+  autograd::parse_checkpoint_policy(gradient_checkpointing, Where());
+  make_early_stopping();
+  require(run.max_grad_norm >= 0, "train", Where(), "--max_grad_norm is not negative, given ", run.max_grad_norm);
+  Tensor weight = zeros({1});
+  autograd::require_gradient(weight);
+  optim::AdamW({{"weight", weight}}, run.optimizer, Where());  // which knows what its numbers may be
+}
+
 Resolution TrainOptions::resolution(std::optional<int64_t> samples) const {
   require<DeviceError>(device != "meta", "train", Where(), "training needs memory, which the device meta has none of");
   require(batch_size > 0 && run.accumulation_steps > 0, "train", Where(),
           "batch size and gradient_accumulation_steps are positive, given ", batch_size, " and ",
           run.accumulation_steps);
   reports.check();
+  check_values();
   refuse_unused();
+  require(schedule != "constant_with_warmup", "train", Where(),
+          "--lr_scheduler_type constant_with_warmup is constant here, with --warmup_steps");
   Resolution out(run);
   out.run.schedule.kind = optim::parse_schedule(schedule, Where());
   out.run.autocast = train::parse_precision(precision, Where());
@@ -118,8 +142,13 @@ Resolution TrainOptions::resolution(std::optional<int64_t> samples) const {
     out.derive("derived from save_strategy", [](train::RunOptions& run) { run.save_steps = 0; });
   out.run.eval_each_epoch = eval_strategy == "epoch";
   out.run.save_each_epoch = save_strategy == "epoch";
-  require(early_stopping.empty() || out.run.eval_steps > 0 || out.run.eval_each_epoch, "train", Where(),
+  const bool evaluates = out.run.eval_steps > 0 || out.run.eval_each_epoch;
+  require(early_stopping.empty() || evaluates, "train", Where(),
           "--early_stopping needs evaluations on the way: --eval_steps or --eval_strategy epoch");
+  const std::string without = "without evaluations on the way: --eval_steps or --eval_strategy epoch";
+  require_effect(*command, "load_best_model_at_end", !load_best || evaluates, without);
+  require_effect(*command, "save_strategy", save_strategy != "best" || evaluates, without);
+  require_effect(*command, "greater_is_better", evaluates || !trial_result.empty(), without);
   const train::WatchedMetric metric = watched_metric();
   out.values["metric_for_best_model"] = {metric.name};
   out.values["greater_is_better"] = {
