@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
-#include <regex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -100,6 +100,15 @@ inline bool can_be_nobody() { return !root() || run_cinta({"--help"}, {.nobody =
 
 using Parts = std::vector<std::string>;
 
+/// Whether a place in our sources is in `text`, "file.cpp:12", which tells a user nothing.
+inline bool names_source(const std::string& text) {
+  for (const std::string ending : {".cpp:", ".h:"})
+    for (size_t at = text.find(ending); at != text.npos; at = text.find(ending, at + 1))
+      if (at + ending.size() < text.size() && std::isdigit(static_cast<unsigned char>(text[at + ending.size()])))
+        return true;
+  return false;
+}
+
 /// Exit code 2 and one line that holds all of `parts`.
 inline void check_refused(const Arguments& arguments, const Parts& parts, Limits limits = {}) {
   std::string line;
@@ -110,8 +119,7 @@ inline void check_refused(const Arguments& arguments, const Parts& parts, Limits
   CHECK(finished.error.starts_with("cinta: "));
   CHECK(std::ranges::count(finished.error, '\n') == 1);
   CHECK(finished.error.ends_with('\n'));
-  static const std::regex place("\\.(cpp|h):[0-9]+");  // of our source, which tells a user nothing
-  CHECK(!std::regex_search(finished.error, place));
+  CHECK(!names_source(finished.error));
   for (const std::string& part : parts) CHECK(finished.error.find(part) != std::string::npos);
 }
 
