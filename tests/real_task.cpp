@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cctype>
-#include <cmath>
 #include <map>
 #include <set>
 
@@ -72,7 +71,7 @@ class Race {
     config_.hidden_size = 64;
     config_.intermediate_size = 256;
     config_.max_position_embeddings = length;
-    config_.initializer_range = 0.02 * std::sqrt(768 / static_cast<double>(config_.hidden_size));
+    config_.initializer_range = config_.scaled_initializer_range();
     config_.hidden_dropout_prob = config_.attention_probs_dropout_prob = 0;
   }
 

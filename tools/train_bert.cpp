@@ -1,5 +1,4 @@
 // `cinta train bert`: masked tokens, and with --next_sentence pairs of segments as well.
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -33,11 +32,9 @@ struct BertOptions : TrainOptions {
   bool next_sentence = false;
   TextOptions reading;
 
-  /// Of the first weights. BERT's belongs to its width of 768. A narrow model that starts with it sees all positions
-  /// alike for the first thousands of steps; scaled to the width, it begins to read its context within hundreds.
+  /// Of the first weights.
   double deviation() const {
-    const auto width = static_cast<double>(models::BertConfig::named(size).hidden_size);
-    return initializer_range > 0 ? initializer_range : 0.02 * std::sqrt(768 / width);
+    return initializer_range > 0 ? initializer_range : models::BertConfig::named(size).scaled_initializer_range();
   }
   /// Where tokens are kept; nowhere when empty.
   std::string cache() const { return cache_dir == "none" || fast_dev_run > 0 ? std::string() : cache_dir; }

@@ -1,6 +1,5 @@
 // `cinta train classify`: a BERT, pre-trained or not, learns the classes of texts.
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <memory>
 
@@ -65,7 +64,7 @@ models::BertConfig make_config(const ClassifyOptions& options) {
     config = models::read_config(options.model);
   } else {
     config.max_position_embeddings = options.length;
-    config.initializer_range = 0.02 * std::sqrt(768 / static_cast<double>(config.hidden_size));
+    config.initializer_range = config.scaled_initializer_range();
   }
   config.hidden_dropout_prob = config.attention_probs_dropout_prob = options.dropout;
   return config;

@@ -1,6 +1,7 @@
 // Reading, writing and checking config.json.
 #include "cinta/models/bert/config.h"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "cinta/data/file.h"
@@ -52,6 +53,8 @@ BertConfig BertConfig::named(std::string_view name, Where where) {
   throw ValueError(
       located("bert", join("no size is called '", name, "'; there are tiny, mini, small, base, large"), where));
 }
+
+double BertConfig::scaled_initializer_range() const { return 0.02 * std::sqrt(768 / static_cast<double>(hidden_size)); }
 
 void BertConfig::check(Where where) const {
   // The upper bounds are far above any model, and keep a damaged file from asking for all memory.

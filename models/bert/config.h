@@ -32,6 +32,10 @@ struct BertConfig {
   void check(Where where = Where::current()) const;
   Activation activation(Where where = Where::current()) const;
   std::string label_name(int64_t label) const;
+  /// The deviation of the first weights that belongs to the width. BERT's 0.02 belongs to its 768: a narrow model that
+  /// starts with it sees all positions alike for the first thousands of steps; scaled to the width, it begins to read
+  /// its context within hundreds.
+  double scaled_initializer_range() const;
 
   /// The text of a config.json that the Python library opens as `architecture`, e.g. "BertForMaskedLM".
   std::string to_json(std::string_view architecture) const;
