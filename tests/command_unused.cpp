@@ -85,10 +85,12 @@ TEST_CASE("searches and evaluations refuse options without effect", "[command_un
   for (const Arguments& more : {Arguments{"--batch_size", "3"}, Arguments{"--seed", "3"}, Arguments{"--final_sigma"},
                                 Arguments{"--on_bad_utf8", "replace"}})
     check_refused(Arguments{"eval", "--data", "generated", "--model", scratch / "mlp"} + more,
-                  {more.front(), "has no effect on --model, a mlp"});
+                  {more.front(), "has no effect with a model of class mlp"});
   for (const Arguments& more : {Arguments{"--final_sigma"}, Arguments{"--on_bad_utf8", "replace"}})
     check_refused(Arguments{"predict", "--data", "none.csv", "--model", scratch / "mlp"} + more,
-                  {more.front(), "has no effect on --model, a mlp"});
+                  {more.front(), "has no effect with a model of class mlp"});
+  check_refused({"predict", "--input_ids", "ids.safetensors", "--model", scratch / "none", "--final_sigma"},
+                {"--final_sigma has no effect with --input_ids"});
   const Variable seed("CINTA_SEED", "3");
   CHECK(run_cinta({"eval", "--data", "generated", "--model", scratch / "mlp"}).code == 0);
   const std::string text = scratch / "text.txt";
@@ -97,5 +99,5 @@ TEST_CASE("searches and evaluations refuse options without effect", "[command_un
                      "8", "--threads", "1", "--quiet", "--output_dir", scratch / "characters"})
               .code == 0);
   check_refused({"eval", "--data", text, "--model", scratch / "characters", "--labels", text},
-                {"--labels " + text, "a CharacterTransformer"});
+                {"--labels " + text, "a model of class CharacterTransformer"});
 }

@@ -110,7 +110,7 @@ Evaluation evaluate_characters(const Options& options) {
 /// Refuses what only other models take.
 void refuse_unused(const CLI::App& command, const std::string& name) {
   const bool rows = name == "mlp";
-  const std::string because = "on --model, a " + name;
+  const std::string because = "with a model of class " + name;
   require_effect(command, "labels", rows, because);
   require_effect(command, "batch_size", !rows, because);
   refuse_text_options(command, name);

@@ -30,7 +30,7 @@ models::LoadReport ModelOptions::load(models::Module& model) const {
 
 void refuse_text_options(const CLI::App& command, const std::string& name) {
   for (const char* option : {"on_bad_utf8", "final_sigma"})
-    require_effect(command, option, name != "mlp" && name != "CharacterTransformer", "on --model, a " + name);
+    require_effect(command, option, name != "mlp" && name != "CharacterTransformer", "with a model of class " + name);
 }
 
 nlohmann::ordered_json json_of(const models::LoadReport& report) {

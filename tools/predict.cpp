@@ -17,6 +17,7 @@
 #include "tools/bert_outputs.h"
 #include "tools/commands.h"
 #include "tools/read_examples.h"
+#include "tools/settings_file.h"
 #include "tools/text_options.h"
 #include "tools/train_options.h"
 
@@ -183,6 +184,8 @@ void add_predict(CLI::App& app) {
   options->reading.add_final_sigma(*command);
   command->add_flag("--json", options->as_json, "an object a line");
   set_work(*command, [options, command] {
+    for (const char* option : {"on_bad_utf8", "final_sigma"})
+      require_effect(*command, option, options->input_ids.empty(), "with --input_ids");
     refuse_text_options(*command, models::model_name(options->model.directory, Where()));
     predict(*options);
   });

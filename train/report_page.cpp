@@ -10,6 +10,7 @@
 
 #include "cinta/autograd/mode.h"
 #include "cinta/core/context.h"
+#include "cinta/core/error_place.h"
 #include "cinta/data/atomic_file.h"
 #include "cinta/train/exponents.h"
 #include "cinta/train/loop.h"
@@ -125,7 +126,7 @@ class ReportPage::Page {
       work();
     } catch (const std::exception& error) {
       if (!std::exchange(told_, true))
-        std::fprintf(stderr, "the report is not complete, the training goes on: %s\n", error.what());
+        std::fprintf(stderr, "the report is not complete, the training goes on: %s\n", without_places(error.what()).c_str());
     }
   }
 
