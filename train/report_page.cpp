@@ -126,7 +126,8 @@ class ReportPage::Page {
       work();
     } catch (const std::exception& error) {
       if (!std::exchange(told_, true))
-        std::fprintf(stderr, "the report is not complete, the training goes on: %s\n", without_places(error.what()).c_str());
+        std::fprintf(stderr, "the report is not complete, the training goes on: %s\n",
+                     without_places(error.what()).c_str());
     }
   }
 
