@@ -1,13 +1,9 @@
 // How error messages are put together.
 #include "cinta/core/error.h"
 
-#include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <cstdio>
 #include <utility>
-
-#include "cinta/core/error_place.h"
 
 namespace cinta {
 namespace {
@@ -29,41 +25,9 @@ std::string place_of(Where where) {
   return file.substr(file.rfind('/') + 1) + ":" + std::to_string(where.line());
 }
 
-std::string located(std::string_view op, std::string_view message, Where where) {
-  std::string out = "[" + std::string(op) + "] " + std::string(message);
-  if (!scope_path.empty()) out += ", in " + scope_path;
-  if (where.line() != 0) out += ", " + place_of(where);
-  return out;
-}
-
-namespace {
-
-/// How long the text ", file.cpp:12" is that `text` begins with; 0 where it begins with none.
-size_t place_length(std::string_view text) {
-  size_t at = text.starts_with(", ") ? 2 : text.size();
-  while (at < text.size() && (std::isalnum(static_cast<unsigned char>(text[at])) || text[at] == '_')) ++at;
-  const std::string_view rest = text.substr(at);
-  for (const std::string_view ending : {".cpp:", ".h:", ".hpp:", ".cc:", ".tcc:"}) {
-    if (at == 2 || !rest.starts_with(ending)) continue;
-    const size_t first = at += ending.size();
-    while (at < text.size() && std::isdigit(static_cast<unsigned char>(text[at]))) ++at;
-    return at > first && (at == text.size() || text.substr(at).find_first_of(",;: \n") == 0) ? at : 0;
-  }
-  return 0;
-}
-
-}  // namespace
-
-std::string without_places(std::string_view message) {
-  std::string out;
-  while (!message.empty()) {
-    if (const size_t length = place_length(message); length > 0) {
-      message.remove_prefix(length);
-    } else {
-      out += message.front();
-      message.remove_prefix(1);
-    }
-  }
+Message located(std::string_view op, std::string_view message, Where where) {
+  Message out{"[" + std::string(op) + "] " + std::string(message), where.line() ? ", " + place_of(where) : ""};
+  if (!scope_path.empty()) out.text += ", in " + scope_path;
   return out;
 }
 

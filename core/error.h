@@ -13,9 +13,21 @@ using Where = std::source_location;
 /// "file.cpp:12", without folders; empty where `where` names no place.
 std::string place_of(Where where);
 
+/// What an error says, and the place that it ends with.
+struct Message {
+  std::string text, place;
+};
+
 /// Every error Cinta throws. `what()` is one line.
-struct Error : std::runtime_error {
-  using std::runtime_error::runtime_error;
+class Error : public std::runtime_error {
+ public:
+  explicit Error(const std::string& text) : runtime_error(text), length_(text.size()) {}
+  explicit Error(const Message& message) : runtime_error(message.text + message.place), length_(message.text.size()) {}
+  /// `what()` without the place in a program, which tells nothing to whom a file or an option is at fault.
+  std::string_view text() const { return {what(), length_}; }
+
+ private:
+  size_t length_;
 };
 /// The caller's input is wrong (a command exits with 2).
 struct InputError : Error {
@@ -65,8 +77,8 @@ std::string join(const Parts&... parts) {
   return out;
 }
 
-/// `[op] message, in module.path, file.cpp:line`; the place is left out when `where` is empty.
-std::string located(std::string_view op, std::string_view message, Where where);
+/// `[op] message, in module.path`, and `, file.cpp:line`; the latter is left out when `where` is empty.
+Message located(std::string_view op, std::string_view message, Where where);
 
 /// Throws `E` built from `parts` unless `ok`. Costs one branch when it holds.
 template <class E = ValueError, class... Parts>

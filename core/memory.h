@@ -1,6 +1,7 @@
 // What memory is for, and how much of it is in use.
 #pragma once
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <string_view>
 
@@ -15,7 +16,8 @@ std::string_view name_of(Category category);
 struct LiveBlock {
   int64_t bytes = 0;
   Category category = Category::activations;
-  const char* writer = nullptr;  ///< the op that wrote it last; null: not known
+  /// The op that wrote it last; null: not known. Read by whatever thread finds that memory has run out.
+  std::atomic<const char *> writer = nullptr;
   LiveBlock *before = nullptr, *after = nullptr;
 };
 

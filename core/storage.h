@@ -39,14 +39,17 @@ class Storage {
 
   /// How often this range was overwritten, and by which op: a tensor saved for backward compares them.
   uint32_t version() const { return version_; }
-  const char* last_writer() const { return block_.writer ? block_.writer : "nothing"; }
+  const char* last_writer() const {
+    const char* writer = block_.writer.load(std::memory_order_relaxed);
+    return writer ? writer : "nothing";
+  }
   void mark_written(const char* writer) {
     ++version_;
-    block_.writer = writer;
+    block_.writer.store(writer, std::memory_order_relaxed);
   }
   /// Its first numbers are those of this op.
   void mark_made(const char* op) {
-    if (!block_.writer) block_.writer = op;
+    if (!block_.writer.load(std::memory_order_relaxed)) block_.writer.store(op, std::memory_order_relaxed);
   }
 
   Shadow shadow;  ///< for whoever reads these numbers in a narrower type again and again

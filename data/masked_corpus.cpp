@@ -3,7 +3,6 @@
 
 #include <filesystem>
 
-#include "cinta/core/error_place.h"
 #include "cinta/data/corpus_cache.h"
 #include "cinta/data/wordpiece_trainer.h"
 
@@ -32,7 +31,7 @@ MaskedCorpus tokenize_once(const DocumentSplit& split, const CorpusOptions& opti
       say(join("tokens from ", path));
       return corpus;
     } catch (const FileError& damage) {
-      say(join(without_places(damage.what()), "; made anew"));
+      say(join(damage.text(), "; made anew"));
     }
   }
   MaskedCorpus corpus = tokenize(split, options, where);
@@ -40,7 +39,7 @@ MaskedCorpus tokenize_once(const DocumentSplit& split, const CorpusOptions& opti
     save_corpus(path, origin, corpus, where);
     say(join("tokens kept in ", path));
   } catch (const FileError& failure) {
-    say(join(without_places(failure.what()), "; tokens are not kept"));
+    say(join(failure.text(), "; tokens are not kept"));
   }
   return corpus;
 }

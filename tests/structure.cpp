@@ -126,7 +126,6 @@ TEST_CASE("<cinta/cinta.h> reaches every public header, and pulls in the standar
                                           "autograd/joined_observer.h",
                                           "autograd/saved.h",
                                           "autograd/sink.h",
-                                          "core/error_place.h",
                                           "core/format_facts.h",
                                           "core/random.h",
                                           "core/small_blocks.h",

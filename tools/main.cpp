@@ -8,7 +8,6 @@
 #include <new>
 
 #include "cinta/core/error.h"
-#include "cinta/core/error_place.h"
 #include "tools/command_words.h"
 #include "tools/commands.h"
 #include "tools/option_names.h"
@@ -112,7 +111,7 @@ int main(int argc, char** argv) {
                        "what was printed could not be written to its end");
     return code;
   } catch (const InputError& error) {
-    std::fprintf(stderr, "cinta: %s\n", without_places(error.what()).c_str());
+    std::fprintf(stderr, "cinta: %s\n", std::string(error.text()).c_str());
     return 2;
   } catch (const std::bad_alloc&) {
     std::fprintf(stderr, "cinta: out of memory\n");

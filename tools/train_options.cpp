@@ -52,7 +52,7 @@ CLI::Validator known_precision() {
       train::parse_precision(text, Where());
       return std::string();
     } catch (const InputError& error) {
-      return std::string(error.what());
+      return std::string(error.text());
     }
   };
   return {fault, "", ""};

@@ -12,7 +12,9 @@ void report_bad_loss(double loss, int64_t step, const Callback<Forward()>& forwa
     const autograd::AnomalyScope hunt;
     autograd::backward(forward().loss_sum);
   } catch (const Error& found) {
-    throw ValueError(located("train", what + found.what(), where));
+    Message message = located("train", join(what, found.text()), where);
+    message.place = found.what() + found.text().size() + message.place;  // where the op was called, too
+    throw ValueError(message);
   }
   throw ValueError(located("train",
                            what + "with the weights of now every result of its batch is a number; --detect_anomaly " +

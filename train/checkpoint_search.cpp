@@ -72,7 +72,7 @@ std::string checkpoint_fault(const std::string& path) {
     text = data::read_file(manifest_path, size_t{1} << 24);
     manifest = data::parse_json(text, "checkpoint", manifest_name);
   } catch (const FileError& error) {
-    return manifest_name + " is damaged: " + error.what();
+    return join(manifest_name, " is damaged: ", error.text());
   }
   if (!text.ends_with('\n')) return manifest_name + " is damaged: its end is missing";
   const bool good = manifest.is_object() && manifest.value("version", nlohmann::json()) == 1 &&

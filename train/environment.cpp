@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "cinta/core/error_place.h"
 #include "cinta/data/file.h"
 #include "cinta/data/strict_json.h"
 #include "cinta/train/loop.h"
@@ -34,7 +33,7 @@ void EnvironmentFile::on_train_begin(const Moment& now) {
       const nlohmann::ordered_json known = data::parse_json(data::read_file(path), "resume", path);
       if (known.is_array()) all = known;
     } catch (const FileError& damage) {  // it only tells: the run goes on
-      if (!now.options.quiet) std::fprintf(stderr, "%s; begun anew\n", without_places(damage.what()).c_str());
+      if (!now.options.quiet) std::fprintf(stderr, "%s; begun anew\n", std::string(damage.text()).c_str());
     }
   }
   MetricFields fields{

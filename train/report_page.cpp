@@ -10,7 +10,6 @@
 
 #include "cinta/autograd/mode.h"
 #include "cinta/core/context.h"
-#include "cinta/core/error_place.h"
 #include "cinta/data/atomic_file.h"
 #include "cinta/train/exponents.h"
 #include "cinta/train/loop.h"
@@ -124,11 +123,15 @@ class ReportPage::Page {
   void attempt(Work work) {
     try {
       work();
+    } catch (const Error& error) {
+      tell_once(std::string(error.text()));
     } catch (const std::exception& error) {
-      if (!std::exchange(told_, true))
-        std::fprintf(stderr, "the report is not complete, the training goes on: %s\n",
-                     without_places(error.what()).c_str());
+      tell_once(error.what());
     }
+  }
+  void tell_once(const std::string& failure) {
+    if (!std::exchange(told_, true))
+      std::fprintf(stderr, "the report is not complete, the training goes on: %s\n", failure.c_str());
   }
 
   void open_times(int64_t step) {

@@ -139,7 +139,7 @@ BertConfig BertConfig::from_json(const std::string& text, const std::string& pat
   try {
     config.check(where);
   } catch (const ValueError& error) {
-    throw FileError(join(path, ": ", error.what()));
+    throw FileError(join(path, ": ", error.text()));
   }
   return config;
 }
