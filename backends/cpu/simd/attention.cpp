@@ -1,6 +1,8 @@
 // Attention forward: for every head of every sequence, blocks of queries whose scores stay in the second-level cache.
 #include "cinta/backends/cpu/simd/attention.h"
 
+#include <utility>
+
 #include "cinta/backends/cpu/parallel.h"
 #include "cinta/backends/cpu/simd/rows.h"
 
@@ -26,17 +28,22 @@ void attend(const View& o, const View& lse, const View& q, const View& k, const 
   const Head h(q, k, options, number);
   const int64_t size = q.size(3), all_queries = h.all_queries, all_keys = h.all_keys,
                 wide = round_up(size, panel_columns);
-  const Matrix query = h.of(q), key = h.of(k), value = h.of(v), out = h.of(o);
+  const Matrix out = h.of(o);
   float* row_lse = lse.as<float>() + h.first_row;
   const bool drops = options.dropout.p > 0;
 
-  const int64_t keys_size = PackedRight::size(size, all_keys), values_size = PackedRight::size(all_keys, size);
-  const int64_t left_size = h.block * depth_block, block_size = h.block * h.stride;
-  float* memory = scratch<float>(keys_size + values_size + left_size + block_size + h.block * (wide + 1) + h.stride,
-                                 Workspace::tile);
-  const PackedRight keys{memory, size, h.keys}, values{memory + keys_size, h.keys, size};
-  float *left = memory + keys_size + values_size, *scores = left + left_size, *result = scores + block_size,
-        *scales = result + h.block * wide, *factors = scales + h.block;
+  const int64_t across = PackedRight::size(size, all_keys), down = PackedRight::size(all_keys, size),
+                left_size = h.block * depth_block, block = h.block * h.stride;
+  float* next = scratch<float>(
+      across + down + left_size + block + h.block * (wide + 1) + h.stride + (all_queries + 2 * all_keys) * size,
+      Workspace::tile);
+  const auto take = [&](int64_t count) { return std::exchange(next, next + count); };
+  const PackedRight keys{take(across), size, h.keys}, values{take(down), h.keys, size};
+  float *left = take(left_size), *scores = take(block), *result = take(h.block * wide), *factors = take(h.stride),
+        *scales = take(h.block);
+  const Matrix query = as_floats(h.of(q), h.queries, size, take(all_queries * size)),
+               key = as_floats(h.of(k), h.keys, size, take(all_keys * size)),
+               value = as_floats(h.of(v), h.keys, size, take(all_keys * size));
   if (h.queries > 0) {
     keys.pack(key.transposed());
     values.pack(value);
@@ -47,14 +54,14 @@ void attend(const View& o, const View& lse, const View& q, const View& k, const 
     std::fill(row_lse + first + exist, row_lse + first + rows, 0.0f);
     if (exist > 0) {
       const int64_t width = h.seen_by(first + exist - 1);
-      multiply_block(query, first, exist, keys, 0, width, size, left, scores_into(scores, h.stride, options.scale));
+      multiply_block(query, first, exist, keys, 0, width, size, left, scaled_into(scores, h.stride, options.scale));
       for (int64_t i = 0; i < exist; ++i) {
         if (drops) h.draw(factors, site, first + i);
         row_lse[first + i] =
             softmax_row(scores + i * h.stride, h.seen_by(first + i), width, drops ? factors : nullptr, scales[i]);
       }
       const Matrix probabilities{scores, h.stride, 1, Dtype::f32};
-      multiply_block(probabilities, 0, exist, values, 0, size, width, left, scores_into(result, wide, 1));
+      multiply_block(probabilities, 0, exist, values, 0, size, width, left, scaled_into(result, wide, 1));
       for (int64_t i = 0; i < exist; ++i)
         for (int64_t d = 0; d < size; ++d) result[i * wide + d] *= scales[i];
     }

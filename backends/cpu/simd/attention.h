@@ -23,6 +23,18 @@ inline void store_rows(const Matrix& out, int64_t first, int64_t exists, int64_t
     for (int64_t j = 0; j < columns; ++j) store(out.dtype, out.data, (first + i) * out.row + j, 1, &zero, 1);
 }
 
+/// The first `rows` rows of a head's matrix side by side, as floats, in `room`.
+inline Matrix as_floats(const Matrix& m, int64_t rows, int64_t columns, float* room) {
+  const int64_t item = size_of(m.dtype);
+  for (int64_t i = 0; i < rows; ++i) {
+    const char* row = static_cast<const char*>(m.data) + i * m.row * item;
+    // The rows lie too far apart for the machine to see what comes next.
+    for (int64_t byte = 0; byte < columns * item; byte += 64) __builtin_prefetch(row + 8 * m.row * item + byte);
+    load(room + i * columns, m.dtype, row, 0, 1, columns);
+  }
+  return {room, columns, 1, Dtype::f32};
+}
+
 /// Sequences of a sample: one, or as many as the offsets say and what lies beyond the last.
 inline int64_t sequences_of(const kernels::Attention& options) { return options.offsets ? options.offsets.numel() : 1; }
 
@@ -81,21 +93,14 @@ struct Head {
   Matrix of(const View& all) const { return head_of(all, sample, head, begin); }
 };
 
-/// out[i][j] = scale * sum, for a whole block of scores. The callback of multiply_block.
-inline auto scores_into(float* out, int64_t stride, float scale) {
-  return [=](int64_t i, int64_t rows, int64_t j, int64_t columns, const float* sums, bool first) {
-    for (int64_t r = 0; r < rows; ++r) {
+/// out[i][j] = scale * sum, or with `add` += it, for a whole block of scores. The callback of multiply_block. It writes
+/// whole panels, for which `out` has room: a row's stride is a multiple of panel_columns.
+inline auto scaled_into(float* out, int64_t stride, float scale, bool add = false) {
+  return [=](int64_t i, int64_t rows, int64_t j, int64_t, const float* sums, bool first) {
+    const bool adds = add || !first;
+    for (int64_t r = 0; r < rows; ++r, sums += panel_columns) {
       float* row = out + (i + r) * stride + j;
-      for (int64_t c = 0; c < columns; ++c) row[c] = (first ? 0 : row[c]) + scale * sums[r * panel_columns + c];
-    }
-  };
-}
-/// out[i][j] += scale * sum.
-inline auto added_into(float* out, int64_t stride, float scale) {
-  return [=](int64_t i, int64_t rows, int64_t j, int64_t columns, const float* sums, bool) {
-    for (int64_t r = 0; r < rows; ++r) {
-      float* row = out + (i + r) * stride + j;
-      for (int64_t c = 0; c < columns; ++c) row[c] += scale * sums[r * panel_columns + c];
+      for (int c = 0; c < panel_columns; ++c) row[c] = (adds ? row[c] : 0) + scale * sums[c];
     }
   };
 }

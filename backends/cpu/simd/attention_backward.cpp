@@ -44,7 +44,7 @@ void attend_gradients(const Operands& x, const Attention& options, const Dropout
   const Head h(x.q, x.k, options, number);
   const int64_t size = x.q.size(3), queries = h.all_queries, all_keys = h.all_keys,
                 wide = round_up(size, panel_columns);
-  const Matrix query = h.of(x.q), key = h.of(x.k), value = h.of(x.v), gradient = h.of(x.grad_o), dq = h.of(x.dq);
+  const Matrix dq = h.of(x.dq);
   const float* lse = x.lse.as<const float>() + h.first_row;
   const bool drops = options.dropout.p > 0;
 
@@ -52,14 +52,19 @@ void attend_gradients(const Operands& x, const Attention& options, const Dropout
                 slice = PackedRight::size(h.block, size), block = h.block * h.stride;
   // Room for a block of queries over all of k, and for all keys over a block of queries.
   const int64_t left_size = std::max(h.block * depth_block, round_up(all_keys, panel_rows) * h.block);
-  float* next = scratch<float>(
-      2 * across + down + slice + left_size + 2 * block + (2 * all_keys + h.block) * wide + h.stride, Workspace::tile);
+  float* next = scratch<float>(2 * across + down + slice + left_size + 2 * block + (2 * all_keys + h.block) * wide +
+                                   h.stride + 2 * (queries + all_keys) * size,
+                               Workspace::tile);
   const auto take = [&](int64_t count) { return std::exchange(next, next + count); };
   const PackedRight keys{take(across), size, h.keys}, values{take(across), size, h.keys},
       key_rows{take(down), h.keys, size};
   float *packed_slice = take(slice), *left = take(left_size), *scores = take(block), *dp = take(block),
         *result = take(h.block * wide), *dk = take(all_keys * wide), *dv = take(all_keys * wide),
         *factors = take(h.stride);
+  const Matrix query = as_floats(h.of(x.q), h.queries, size, take(queries * size)),
+               gradient = as_floats(h.of(x.grad_o), h.queries, size, take(queries * size)),
+               key = as_floats(h.of(x.k), h.keys, size, take(all_keys * size)),
+               value = as_floats(h.of(x.v), h.keys, size, take(all_keys * size));
   if (h.queries > 0) {
     keys.pack(key.transposed());
     values.pack(value.transposed());
@@ -70,19 +75,19 @@ void attend_gradients(const Operands& x, const Attention& options, const Dropout
     const int64_t rows = std::min(h.block, queries - first), exist = std::clamp<int64_t>(h.queries - first, 0, rows);
     if (exist > 0) {
       const int64_t width = h.seen_by(first + exist - 1);
-      multiply_block(query, first, exist, keys, 0, width, size, left, scores_into(scores, h.stride, options.scale));
-      multiply_block(gradient, first, exist, values, 0, width, size, left, scores_into(dp, h.stride, 1));
+      multiply_block(query, first, exist, keys, 0, width, size, left, scaled_into(scores, h.stride, options.scale));
+      multiply_block(gradient, first, exist, values, 0, width, size, left, scaled_into(dp, h.stride, 1));
       for (int64_t i = 0; i < exist; ++i) {
         if (drops) h.draw(factors, site, first + i);
         gradient_row(scores + i * h.stride, dp + i * h.stride, lse[first + i], options.scale, drops ? factors : nullptr,
                      h.seen_by(first + i), width);
       }
       const Matrix p{scores, h.stride, 1, Dtype::f32}, ds{dp, h.stride, 1, Dtype::f32};
-      multiply_block(ds, 0, exist, key_rows, 0, size, width, left, scores_into(result, wide, 1));
+      multiply_block(ds, 0, exist, key_rows, 0, size, width, left, scaled_into(result, wide, 1));
       const auto add_transposed = [&](float* sum, const Matrix& shares, const Matrix& of) {
         const PackedRight right{packed_slice, exist, size};
         right.pack({of.at(first, 0), of.row, 1, of.dtype});
-        multiply_block(shares.transposed(), 0, width, right, 0, size, exist, left, added_into(sum, wide, 1));
+        multiply_block(shares.transposed(), 0, width, right, 0, size, exist, left, scaled_into(sum, wide, 1, true));
       };
       add_transposed(dv, p, gradient);
       add_transposed(dk, ds, query);

@@ -77,8 +77,9 @@ void pack_panel(float* out, const Matrix& m, int64_t first, int64_t strips, int6
   }
 }
 
-/// out[panel_rows][panel_columns] = sum over the steps of a panel of a times a panel of b.
-inline void multiply_panels(float* out, const float* a, const float* b, int64_t steps) {
+/// out[panel_rows][panel_columns] = sum over the steps of a panel of a times a panel of b. A function of its own, since
+/// among other code the compiler finds no registers for b and fetches it from memory for every product.
+[[gnu::noinline]] inline void multiply_panels(float* out, const float* a, const float* b, int64_t steps) {
   Vector left[panel_rows]{}, right[panel_rows]{};
   for (int64_t k = 0; k < steps; ++k, a += panel_rows, b += panel_columns) {
     const Vector b0 = *reinterpret_cast<const Vector*>(b), b1 = *reinterpret_cast<const Vector*>(b + vector_width);
