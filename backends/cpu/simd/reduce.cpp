@@ -80,14 +80,15 @@ void reduce_rows(const Nest& nest, int64_t chunk, int64_t chunks, double* partia
 template <class Op, class T>
 void reduce_columns(const Nest& nest, int64_t chunk, int64_t chunks, double* partial) {
   const int64_t total = nest.reduced.count, kept = nest.kept.count, columns = nest.kept.row();
-  const int64_t stride = nest.kept.strides[0][nest.kept.rank - 1], blocks = (columns + piece - 1) / piece;
+  const int64_t stride = nest.kept.strides[0][nest.kept.rank - 1], blocks = (columns + column_block - 1) / column_block;
   const int64_t jobs = kept / columns * blocks * chunks;
-  const int64_t job_size = std::max<int64_t>(1, std::min(chunk, total) * std::min(columns, piece));
+  const int64_t job_size = std::max<int64_t>(1, std::min(chunk, total) * std::min(columns, column_block));
   parallel_for(jobs, std::max<int64_t>(1, grain / job_size), [&](int64_t begin, int64_t end) {
-    T lanes[piece], buffer[piece];
+    T lanes[column_block], buffer[column_block];
     for (int64_t job = begin; job < end; ++job) {
       const int64_t block = job % blocks, c = job / blocks % chunks, outer = job / blocks / chunks;
-      const int64_t first = outer * columns + block * piece, count = std::min(piece, columns - block * piece);
+      const int64_t first = outer * columns + block * column_block,
+                    count = std::min(column_block, columns - block * column_block);
       const int64_t origin = nest.kept.offset(0, first);
       std::fill_n(lanes, count, static_cast<T>(Op::start));
       for (int64_t r = c * chunk; r < std::min(total, (c + 1) * chunk); ++r) {
