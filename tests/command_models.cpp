@@ -178,6 +178,6 @@ TEST_CASE("a step is planned as it then is", "[command_models]") {
   const int64_t many = cost({"784,10", "--memory", "64MiB"}, "meta")["batch_size"];  // thousands of tiny samples
   CHECK(many > 10000);
   check_refused({"plan", "tiny", "--memory", "1MB"}, {"not even a batch of 1 fits 1MB"});
-  check_refused({"plan", "huge"}, {"tiny, mini, small, base, large"});
+  check_refused({"plan", "huge"}, {"tiny, mini, small, base, large", "directory of a model; given 'huge'"});
   check_refused({"plan", "30,,5"}, {"such as 784,512,10, given '30,,5'"});
 }

@@ -124,7 +124,7 @@ TEST_CASE("what users of the HF Trainer write means here what it means there", "
             .error.find("; begun anew") != std::string::npos);
   CHECK(read_bytes(scratch / "run/env.json").starts_with("["));
   check_refused(
-      {"train", "mlp", "--data", "generated", "--fast_dev_run", "--metric_for_best_model", "speed", "--quiet"},
+      {"train", "mlp", "--data", "generated", "--eval_steps", "9", "--metric_for_best_model", "speed", "--quiet"},
       {"no 'eval_speed' to watch"});
   const Finished tried = run_cinta({"train", "mlp", "--data", "generated", "--fast_dev_run", "--json", "--quiet",
                                     "--output_dir", scratch / "none", "--threads", "1"});

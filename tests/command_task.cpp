@@ -145,10 +145,10 @@ TEST_CASE("config shows what options come to and what that follows from", "[comm
             "derived from save_strategy"},
            {bert + Arguments{"--fast_dev_run"}, "max_steps", "1", "derived from fast_dev_run"},
            {bert + Arguments{"--fast_dev_run"}, "cache_dir", "", "derived from fast_dev_run"},
-           {bert + Arguments{"--metric_for_best_model", "masked_accuracy"}, "metric_for_best_model",
-            "eval_masked_accuracy", "command line"},
-           {bert + Arguments{"--metric_for_best_model", "masked_accuracy"}, "greater_is_better", "true",
-            "derived from metric_for_best_model"},
+           {bert + Arguments{"--metric_for_best_model", "masked_accuracy", "--eval_steps", "5"},
+            "metric_for_best_model", "eval_masked_accuracy", "command line"},
+           {bert + Arguments{"--metric_for_best_model", "masked_accuracy", "--eval_steps", "5"}, "greater_is_better",
+            "true", "derived from metric_for_best_model"},
            {bert + Arguments{"--threads", "3"}, "threads", "3", "command line"},
            {classify + Arguments{"--test_data", "x"}, "test_fraction", "unused", "derived from test_data"}}) {
     const Finished finished = run_cinta(Arguments{"config", "--json"} + one.arguments);

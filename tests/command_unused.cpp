@@ -25,6 +25,7 @@ TEST_CASE("training refuses options without effect before it reads data", "[comm
            {{"--output_dir", "x", "--save_strategy", "best"},
             {"--save_strategy best has no effect without evaluations on the way"}},
            {{"--greater_is_better"}, {" --greater_is_better has no effect without evaluations on the way"}},
+           {{"--metric_for_best_model", "loss"}, {"_best_model loss has no effect without evaluations on the way"}},
            {{"--resume", "--overwrite"}, {"--resume goes on with a run and --overwrite starts it anew"}},
            {{"--early_stopping", "foo"}, {"--early_stopping is patience=N,min_delta=X, given 'foo'"}},
            {{"--early_stopping", "patience=0", "--eval_steps", "1"}, {"patience"}},

@@ -90,7 +90,12 @@ SampleModel sample_model(const std::string& text, int64_t vocabulary, int64_t se
   if (text == "mlp") return {.architecture = text, .sizes = {784, 512, 512, 10}};
   if (const auto sizes = sizes_of(text); !sizes.empty()) return {.architecture = "mlp", .sizes = sizes};
   require<FileError>(text.find('/') == text.npos, "model", Where(), text, ": there is no such directory");
-  models::BertConfig config = models::BertConfig::named(text);
+  models::BertConfig config;
+  try {
+    config = models::BertConfig::named(text);
+  } catch (const ValueError&) {
+    throw ValueError(located("model", join("a model is ", sample_model_help, "; given '", text, "'"), Where()));
+  }
   config.vocab_size = vocabulary;
   config.max_position_embeddings = std::max(config.max_position_embeddings, sequence);
   return {.architecture = "BertForMaskedLM", .config = config, .named = true};

@@ -148,7 +148,8 @@ Resolution TrainOptions::resolution(std::optional<int64_t> samples) const {
   const std::string without = "without evaluations on the way: --eval_steps or --eval_strategy epoch";
   require_effect(*command, "load_best_model_at_end", !load_best || evaluates, without);
   require_effect(*command, "save_strategy", save_strategy != "best" || evaluates, without);
-  require_effect(*command, "greater_is_better", evaluates || !trial_result.empty(), without);
+  for (const char* judging : {"greater_is_better", "metric_for_best_model"})
+    require_effect(*command, judging, evaluates || !trial_result.empty(), without);
   const train::WatchedMetric metric = watched_metric();
   out.values["metric_for_best_model"] = {metric.name};
   out.values["greater_is_better"] = {
