@@ -17,8 +17,8 @@
 
 namespace cinta {
 
-/// The level whose kernels may also use the conversions of AVX-512-BF16; they are compiled with those of the level
-/// below.
+/// The level whose kernels may also use the conversions and products of AVX-512-BF16; they are compiled with those of
+/// the level below.
 inline constexpr int isa_avx512_bf16 = 3;
 /// The highest level that the processor has and the environment variable CINTA_ISA (baseline, avx2, avx512 or
 /// avx512_bf16) allows.

@@ -23,6 +23,7 @@ float softmax_row(float* scores, int64_t seen, int64_t width, const float* facto
   return largest + math::log(sum);
 }
 
+template <class Tile>
 void attend(const View& o, const View& lse, const View& q, const View& k, const View& v, const Attention& options,
             const DropoutSite& site, int64_t number) {
   const Head h(q, k, options, number);
@@ -32,13 +33,13 @@ void attend(const View& o, const View& lse, const View& q, const View& k, const 
   float* row_lse = lse.as<float>() + h.first_row;
   const bool drops = options.dropout.p > 0;
 
-  const int64_t across = PackedRight::size(size, all_keys), down = PackedRight::size(all_keys, size),
+  const int64_t across = PackedRight<Tile>::size(size, all_keys), down = PackedRight<Tile>::size(all_keys, size),
                 left_size = h.block * depth_block, block = h.block * h.stride;
   float* next = scratch<float>(
       across + down + left_size + block + h.block * (wide + 1) + h.stride + (all_queries + 2 * all_keys) * size,
       Workspace::tile);
   const auto take = [&](int64_t count) { return std::exchange(next, next + count); };
-  const PackedRight keys{take(across), size, h.keys}, values{take(down), h.keys, size};
+  const PackedRight<Tile> keys{take(across), size, h.keys}, values{take(down), h.keys, size};
   float *left = take(left_size), *scores = take(block), *result = take(h.block * wide), *factors = take(h.stride),
         *scales = take(h.block);
   const Matrix query = as_floats(h.of(q), h.queries, size, take(all_queries * size)),
@@ -71,8 +72,10 @@ void attend(const View& o, const View& lse, const View& q, const View& k, const 
 
 void attention(View o, View lse, View q, View k, View v, Attention options) {
   const DropoutSite site(options.dropout);
-  parallel_for(q.size(0) * q.size(1) * sequences_of(options), 1,
-               [&](int64_t number, int64_t) { attend(o, lse, q, k, v, options, site, number); });
+  with_tile(q.dtype, [&]<class Tile>() {
+    parallel_for(q.size(0) * q.size(1) * sequences_of(options), 1,
+                 [&](int64_t number, int64_t) { attend<Tile>(o, lse, q, k, v, options, site, number); });
+  });
 }
 
 const InstallSimd here{kernels::attention, attention, floats_of_32_bits};

@@ -93,6 +93,15 @@ struct Head {
   Matrix of(const View& all) const { return head_of(all, sample, head, begin); }
 };
 
+/// Calls f<Tile>() with the tile that multiplies operands of type `dtype`.
+template <class F>
+void with_tile([[maybe_unused]] Dtype dtype, F f) {
+#if CINTA_ISA_LEVEL == 2
+  if (dtype == Dtype::bf16 && isa_level() >= isa_avx512_bf16) return f.template operator()<Bf16Tile>();
+#endif
+  f.template operator()<FloatTile>();
+}
+
 /// out[i][j] = scale * sum, or with `add` += it, for a whole block of scores. The callback of multiply_block. It writes
 /// whole panels, for which `out` has room: a row's stride is a multiple of panel_columns.
 inline auto scaled_into(float* out, int64_t stride, float scale, bool add = false) {

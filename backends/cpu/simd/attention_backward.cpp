@@ -40,6 +40,7 @@ struct Operands {
   View dq, dk, dv, grad_o, q, k, v, lse;
 };
 
+template <class Tile>
 void attend_gradients(const Operands& x, const Attention& options, const DropoutSite& site, int64_t number) {
   const Head h(x.q, x.k, options, number);
   const int64_t size = x.q.size(3), queries = h.all_queries, all_keys = h.all_keys,
@@ -48,15 +49,15 @@ void attend_gradients(const Operands& x, const Attention& options, const Dropout
   const float* lse = x.lse.as<const float>() + h.first_row;
   const bool drops = options.dropout.p > 0;
 
-  const int64_t across = PackedRight::size(size, all_keys), down = PackedRight::size(all_keys, size),
-                slice = PackedRight::size(h.block, size), block = h.block * h.stride;
+  const int64_t across = PackedRight<Tile>::size(size, all_keys), down = PackedRight<Tile>::size(all_keys, size),
+                slice = PackedRight<Tile>::size(h.block, size), block = h.block * h.stride;
   // Room for a block of queries over all of k, and for all keys over a block of queries.
   const int64_t left_size = std::max(h.block * depth_block, round_up(all_keys, panel_rows) * h.block);
   float* next = scratch<float>(2 * across + down + slice + left_size + 2 * block + (2 * all_keys + h.block) * wide +
                                    h.stride + 2 * (queries + all_keys) * size,
                                Workspace::tile);
   const auto take = [&](int64_t count) { return std::exchange(next, next + count); };
-  const PackedRight keys{take(across), size, h.keys}, values{take(across), size, h.keys},
+  const PackedRight<Tile> keys{take(across), size, h.keys}, values{take(across), size, h.keys},
       key_rows{take(down), h.keys, size};
   float *packed_slice = take(slice), *left = take(left_size), *scores = take(block), *dp = take(block),
         *result = take(h.block * wide), *dk = take(all_keys * wide), *dv = take(all_keys * wide),
@@ -85,7 +86,7 @@ void attend_gradients(const Operands& x, const Attention& options, const Dropout
       const Matrix p{scores, h.stride, 1, Dtype::f32}, ds{dp, h.stride, 1, Dtype::f32};
       multiply_block(ds, 0, exist, key_rows, 0, size, width, left, scaled_into(result, wide, 1));
       const auto add_transposed = [&](float* sum, const Matrix& shares, const Matrix& of) {
-        const PackedRight right{packed_slice, exist, size};
+        const PackedRight<Tile> right{packed_slice, exist, size};
         right.pack({of.at(first, 0), of.row, 1, of.dtype});
         multiply_block(shares.transposed(), 0, width, right, 0, size, exist, left, scaled_into(sum, wide, 1, true));
       };
@@ -103,8 +104,10 @@ void attention_backward(View dq, View dk, View dv, View grad_o, View q, View k, 
                         Attention options) {
   const DropoutSite site(options.dropout);
   const Operands operands{dq, dk, dv, grad_o, q, k, v, lse};
-  parallel_for(q.size(0) * q.size(1) * sequences_of(options), 1,
-               [&](int64_t number, int64_t) { attend_gradients(operands, options, site, number); });
+  with_tile(q.dtype, [&]<class Tile>() {
+    parallel_for(q.size(0) * q.size(1) * sequences_of(options), 1,
+                 [&](int64_t number, int64_t) { attend_gradients<Tile>(operands, options, site, number); });
+  });
 }
 
 const InstallSimd here{kernels::attention_backward, attention_backward, floats_of_32_bits};

@@ -1,4 +1,4 @@
-// The inside of a matrix product: packing operands into panels, and the register tile that multiplies two panels.
+// The inside of a matrix product: packing operands into panels, and multiplying them tile by tile.
 // Goto, van de Geijn: "Anatomy of high-performance matrix multiplication" (2008).
 #pragma once
 #include <algorithm>
@@ -7,20 +7,10 @@
 
 #include "cinta/backends/cpu/gemm.h"
 #include "cinta/backends/cpu/simd/convert.h"
+#include "cinta/backends/cpu/simd/gemm_tile.h"
 
 #include "cinta/backends/cpu/isa_begin.h"
 
-#if CINTA_ISA_LEVEL == 2
-inline constexpr int vector_bytes = 64, panel_rows = 12;
-#elif CINTA_ISA_LEVEL == 1
-inline constexpr int vector_bytes = 32, panel_rows = 6;
-#else
-inline constexpr int vector_bytes = 16, panel_rows = 6;
-#endif
-typedef float Vector __attribute__((vector_size(vector_bytes)));
-
-/// The register tile: panel_rows x panel_columns sums fill the vector registers.
-inline constexpr int vector_width = vector_bytes / sizeof(float), panel_columns = 2 * vector_width;
 /// Steps of k that are packed together: a panel of b then stays in the first-level cache.
 inline constexpr int64_t depth_block = 256;
 
@@ -77,26 +67,8 @@ void pack_panel(float* out, const Matrix& m, int64_t first, int64_t strips, int6
   }
 }
 
-/// out[panel_rows][panel_columns] = sum over the steps of a panel of a times a panel of b. A function of its own, since
-/// among other code the compiler finds no registers for b and fetches it from memory for every product.
-[[gnu::noinline]] inline void multiply_panels(float* out, const float* a, const float* b, int64_t steps) {
-  Vector left[panel_rows]{}, right[panel_rows]{};
-  for (int64_t k = 0; k < steps; ++k, a += panel_rows, b += panel_columns) {
-    const Vector b0 = *reinterpret_cast<const Vector*>(b), b1 = *reinterpret_cast<const Vector*>(b + vector_width);
-#pragma GCC unroll 16
-    for (int i = 0; i < panel_rows; ++i) {
-      left[i] += a[i] * b0;
-      right[i] += a[i] * b1;
-    }
-  }
-#pragma GCC unroll 16
-  for (int i = 0; i < panel_rows; ++i) {
-    *reinterpret_cast<Vector*>(out + i * panel_columns) = left[i];
-    *reinterpret_cast<Vector*>(out + i * panel_columns + vector_width) = right[i];
-  }
-}
-
 /// A right operand [k,n] packed for multiply_block: for each block of k, panels of panel_columns columns.
+template <class Tile = FloatTile>
 struct PackedRight {
   float* data;
   int64_t k, n;
@@ -107,9 +79,12 @@ struct PackedRight {
   }
   /// Packs the panel of columns j.. of `b`.
   void pack_columns(const Matrix& b, int64_t j) const {
-    for (int64_t k0 = 0; k0 < k; k0 += depth_block)
+    for (int64_t k0 = 0; k0 < k; k0 += depth_block) {
+      const int64_t steps = std::min(depth_block, k - k0);
       pack_panel<panel_columns>(panel(k0, j), b, k0 * b.row + j * b.column, std::min<int64_t>(panel_columns, n - j),
-                                b.column, std::min(depth_block, k - k0), b.row);
+                                b.column, steps, b.row);
+      Tile::template finish<panel_columns>(panel(k0, j), steps);
+    }
   }
   void pack(const Matrix& b) const {
     for (int64_t j = 0; j < n; j += panel_columns) pack_columns(b, j);
@@ -119,18 +94,20 @@ struct PackedRight {
 /// The product of rows i0 .. i0+m of `a` and columns n0 .. n0+n of `b` over the first k of its rows. Calls
 /// add(i, rows, j, columns, sums, first) for every register tile of every block of k, where i and j count from i0 and
 /// n0. packed_a has room for round_up(m, panel_rows) * depth_block values.
-template <class Add>
-void multiply_block(const Matrix& a, int64_t i0, int64_t m, const PackedRight& b, int64_t n0, int64_t n, int64_t k,
-                    float* packed_a, Add add) {
+template <class Tile, class Add>
+void multiply_block(const Matrix& a, int64_t i0, int64_t m, const PackedRight<Tile>& b, int64_t n0, int64_t n,
+                    int64_t k, float* packed_a, Add add) {
   alignas(64) float sums[panel_rows * panel_columns];
   for (int64_t k0 = 0; k0 < k; k0 += depth_block) {
     const int64_t steps = std::min(depth_block, k - k0);
-    for (int64_t i = 0; i < m; i += panel_rows)
+    for (int64_t i = 0; i < m; i += panel_rows) {
       pack_panel<panel_rows>(packed_a + i * steps, a, (i0 + i) * a.row + k0 * a.column,
                              std::min<int64_t>(panel_rows, m - i), a.row, steps, a.column);
+      Tile::template finish<panel_rows>(packed_a + i * steps, steps);
+    }
     for (int64_t j = 0; j < n; j += panel_columns)
       for (int64_t i = 0; i < m; i += panel_rows) {
-        multiply_panels(sums, packed_a + i * steps, b.panel(k0, n0 + j), steps);
+        Tile::multiply(sums, packed_a + i * steps, b.panel(k0, n0 + j), steps);
         add(i, std::min<int64_t>(panel_rows, m - i), j, std::min<int64_t>(panel_columns, n - j), sums, k0 == 0);
       }
   }
