@@ -68,6 +68,20 @@ class DuplicateFinder {
   std::vector<size_t> sizes_;
 };
 
+/// One document cut at ends of lines into parts of about equal length.
+std::vector<Document> in_parts(const Document& document) {
+  constexpr size_t most = 100;
+  const std::string& text = document.text;
+  std::vector<Document> parts;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t line = text.find('\n', std::max(begin, text.size() * (parts.size() + 1) / most));
+    const size_t end = line < text.size() ? line + 1 : text.size();
+    parts.push_back({join(document.path, ":", parts.size() + 1), text.substr(begin, end - begin)});
+    begin = end;
+  }
+  return parts;
+}
+
 std::vector<std::string> list_files(const std::string& root, Where where) {
   std::vector<std::string> out;
   std::error_code error;
@@ -130,7 +144,8 @@ bool is_near_duplicate(std::string_view a, std::string_view b) {
 }
 
 DocumentSplit split_documents(std::vector<Document> documents, double fraction, uint64_t seed, Where where) {
-  require(documents.size() >= 2, "split_documents", where, "needs at least two documents, given ", documents.size());
+  if (documents.size() == 1) documents = in_parts(documents[0]);
+  require(documents.size() >= 2, "split_documents", where, "needs at least two documents, or one of several lines");
   std::vector<uint32_t> draws;
   for (const Document& document : documents) draws.push_back(random_word(seed, stream_id(document.path), 0, 0));
   const auto lowest = static_cast<size_t>(std::min_element(draws.begin(), draws.end()) - draws.begin());

@@ -53,7 +53,7 @@ MaskedCorpus prepare_corpus(const std::string& path, const CorpusOptions& option
   size_t bytes = 0;
   for (const Document& document : split.train) bytes += document.text.size();
   MaskedCorpus corpus = tokenize_once(split, options, say, where);
-  say(join(path, ": ", split.train.size(), " files (", bytes >> 10, " KiB) to train on, ", split.held_out.size(),
+  say(join(path, ": ", split.train.size(), " documents (", bytes >> 10, " KiB) to train on, ", split.held_out.size(),
            " held out, ", split.near_duplicates, " near-duplicates dropped; ", corpus.tokenizer.vocabulary().size(),
            " tokens, ", corpus.train.count, " + ", corpus.held_out.count, " sequences of ", options.length));
   return corpus;

@@ -1,6 +1,7 @@
 // Text folders: which files count, licences, the split and its near-duplicates, sequences.
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <map>
 
 #include "cinta/data/corpus.h"
 #include "cinta/data/sequences.h"
@@ -100,6 +101,32 @@ TEST_CASE("A split needs something on both sides", "[data]") {
                split_documents({{"a", lines(1)}, {"b", lines(1)}}, 0.1, 1);
              }),
              Contains("no document is left for training"));
+}
+
+TEST_CASE("A single document is split in parts, by lines", "[data]") {
+  std::string text;
+  for (int i = 0; i < 5000; ++i) text += join("line ", i, std::string(static_cast<size_t>(i % 50), 'x'), "\n");
+  const DocumentSplit split = split_documents({{"book", text}}, 0.05, 1);
+  CHECK(split.held_out.size() >= 1);
+  CHECK(split.held_out.size() <= 15);
+  CHECK(split.train.size() + split.held_out.size() == 100);
+  std::map<int, std::string> parts;
+  for (const std::vector<Document>& side : {split.train, split.held_out})
+    for (const Document& part : side) {
+      CHECK(part.text.ends_with('\n'));
+      CHECK(part.text.size() < text.size() / 50);
+      parts[std::stoi(part.path.substr(part.path.find(':') + 1))] = part.text;
+    }
+  std::string joined;
+  for (const auto& [number, part] : parts) joined += part;
+  CHECK(joined == text);
+
+  const DocumentSplit short_one = split_documents({{"book", "one\ntwo"}}, 0.05, 1);
+  CHECK(short_one.held_out.size() == 1);
+  CHECK(short_one.train.size() == 1);
+  const std::string lopsided = "a\n" + std::string(1000, 'b') + "\nc\n";
+  const DocumentSplit few = split_documents({{"book", lopsided}}, 0.05, 1);
+  CHECK(few.train.size() + few.held_out.size() == 2);
 }
 
 TEST_CASE("Documents become sequences", "[data]") {
