@@ -1,7 +1,9 @@
-// One training step, measured: forward, backward, update, fp32. Alone it prints its own figures; with --serve it takes
+// One training step, measured: forward, backward, update. Alone it prints its own figures; with --serve it takes
 // turns with another process (against_pytorch): a line with a number on stdin runs that many steps.
 #include <iostream>
 
+#include "cinta/autograd/autocast.h"
+#include "cinta/train/precision.h"
 #include "workload.h"
 
 namespace benchmark {
@@ -10,7 +12,10 @@ namespace {
 /// Runs steps and writes down what they took.
 class Stepper {
  public:
-  Stepper(Workload& workload, optim::Optimizer& optimizer) : workload_(workload), optimizer_(optimizer) {}
+  Stepper(Workload& workload, optim::Optimizer& optimizer, const std::string& precision)
+      : workload_(workload), optimizer_(optimizer), autocast_(train::parse_precision(precision)) {
+    if (autocast_ && autocast_->low != Dtype::f32) optimizer.keep_shadows(autocast_->low);
+  }
 
   Json run(int64_t steps) {
     std::vector<double> wall, losses;
@@ -25,15 +30,20 @@ class Stepper {
 
   double step() {
     optimizer_.zero_gradients();
-    const Tensor loss = workload_.loss(next_++);
+    const Tensor loss = forward();
     autograd::backward(loss);
     optimizer_.step();
     return item(loss);
   }
 
  private:
+  Tensor forward() {
+    const autograd::AutocastScope types(autocast_);
+    return workload_.loss(next_++);
+  }
   Workload& workload_;
   optim::Optimizer& optimizer_;
+  std::optional<autograd::Autocast> autocast_;
   int64_t next_ = 0;
 };
 
@@ -97,14 +107,15 @@ void main_program(Options options) {
   const std::unique_ptr<Workload> workload = make_workload(options, description);
   const std::string optimizer_name = options.get("optimizer", std::string("adamw"));
   const std::string export_path = options.get("export", std::string()), json = options.get("json", std::string());
+  const std::string precision = options.get("precision", std::string("fp32"));
   const int64_t steps = options.get("steps", int64_t{20}), warm_up = options.get("warm-up", int64_t{5});
   const bool serving = options.get("serve", int64_t{0});
   options.finish();
   if (!export_path.empty()) return export_tensors(*workload, description, export_path);
   const std::unique_ptr<optim::Optimizer> optimizer = make_optimizer(optimizer_name, *workload);
-  Stepper stepper(*workload, *optimizer);
+  Stepper stepper(*workload, *optimizer, precision);
   if (serving) return serve(stepper, resident_before);
-  report(stepper, {{"workload", description}, {"optimizer", optimizer_name}}, warm_up, steps, json);
+  report(stepper, {{"workload", description}, {"optimizer", optimizer_name}, {"precision", precision}}, warm_up, steps, json);
 }
 
 }  // namespace

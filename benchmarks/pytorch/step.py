@@ -1,6 +1,6 @@
 """The opponent of step.cpp: the same training step in PyTorch, with the weights and batches that step.cpp exported.
 
-Eager fp32; query, key and value as one product; attention by hand or by scaled_dot_product_attention, whichever is
+Eager or compiled; in fp32, in bf16 by autocast, or with weights and moments in bf16 too; query, key and value as one product; attention by hand or by scaled_dot_product_attention, whichever is
 faster here; the head on gathered masked rows only; fused optimizers; samples of
 different lengths padded, and attention masked. Speaks the same lines on stdin and stdout as
 step.cpp with --serve.
@@ -109,17 +109,22 @@ class Mlp:
 class Stepper:
     """Copies what it keeps: a tensor of the file would hold the whole file in memory."""
 
-    def __init__(self, path, optimizer):
+    def __init__(self, path, optimizer, precision="fp32", compiled=False):
         with safetensors.safe_open(path, "pt") as file:
             self.workload = json.loads(file.metadata()["workload"])
             numbers = json.loads(file.metadata()["hyper_parameters"])
             tensors = {name: file.get_tensor(name) for name in file.keys()}
-        weights = {name[6:]: tensors[name] for name in tensors if name.startswith("model.")}
+        self.precision = precision
+        form = torch.bfloat16 if precision == "pure" else torch.float32
+        weights = {name[6:]: tensors[name].to(form) for name in tensors if name.startswith("model.")}
         part = lambda i: {name.split(".", 2)[2]: tensors[name].clone() for name in tensors if name.startswith(f"batch.{i}.")}
         self.batches = [part(i) for i in range(self.workload["batches"])]
+        if precision == "pure":
+            self.batches = [{name: x.to(form) if x.is_floating_point() else x for name, x in batch.items()} for batch in self.batches]
         self.model = Bert(weights, self.workload) if "layers" in self.workload else Mlp(weights)
         if isinstance(self.model, Bert):
             self.choose_attention()
+        self.loss = torch.compile(self.model.loss) if compiled else self.model.loss
         parameters = self.model.parameters()
         if optimizer == "sgd":
             self.optimizer = torch.optim.SGD(parameters, lr=numbers["sgd_rate"], fused=True)
@@ -136,15 +141,21 @@ class Stepper:
             for way in ("math", "sdpa"):
                 self.model.attention = way
                 start = time.perf_counter()
-                self.model.loss(self.batches[0]).backward()
+                with self.types():
+                    loss = self.model.loss(self.batches[0])
+                loss.backward()
                 best[way] = min(best.get(way, math.inf), time.perf_counter() - start)
         self.model.attention = min(best, key=best.get)
         for parameter in self.model.parameters():
             parameter.grad = None
 
+    def types(self):
+        return torch.autocast("cpu", torch.bfloat16, enabled=self.precision == "bf16")
+
     def step(self):
         self.optimizer.zero_grad()
-        loss = self.model.loss(self.batches[self.next % len(self.batches)])
+        with self.types():
+            loss = self.loss(self.batches[self.next % len(self.batches)])
         self.next += 1
         loss.backward()
         self.optimizer.step()
@@ -172,12 +183,14 @@ def main():
     parser.add_argument("--optimizer", default="adamw", choices=("adamw", "sgd"))
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--attention", choices=("math", "sdpa"))
+    parser.add_argument("--precision", default="fp32", choices=("fp32", "bf16", "pure"), help="bf16 by autocast, or pure")
+    parser.add_argument("--compiled", action="store_true", help="through torch.compile")
     parser.add_argument("--profile", type=int, default=0, metavar="STEPS")
     options = parser.parse_args()
     if options.threads:
         torch.set_num_threads(options.threads)
     before = resident("VmRSS")
-    stepper = Stepper(options.file, options.optimizer)
+    stepper = Stepper(options.file, options.optimizer, options.precision, options.compiled)
     if options.attention:
         stepper.model.attention = options.attention
     if options.profile:
