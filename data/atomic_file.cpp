@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include "cinta/data/file.h"
@@ -26,6 +27,20 @@ auto attempt(std::string_view call, const std::string& path, F&& run) -> decltyp
   }
   for (;;)
     if (const auto result = run(); result != -1 || errno != EINTR) return result;
+}
+
+/// The file that is to be replaced: what a symbolic link leads to, and never a device or a pipe.
+std::string replaceable(std::string path, Where where) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  for (int links = 0; links < 40 && fs::is_symlink(path, error); ++links) {
+    const fs::path target = fs::read_symlink(path, error);
+    path = target.is_absolute() ? target.string() : parent_of(path) + "/" + target.string();
+  }
+  const fs::file_status status = fs::status(path, error);
+  require<FileError>(!fs::exists(status) || fs::is_regular_file(status), "file", where, path, ": is ",
+                     fs::is_directory(status) ? "a directory, expected a file" : "no regular file");
+  return path;
 }
 
 std::string temporary_name(const std::string& path) {
@@ -87,7 +102,7 @@ void OutputFile::finish() {
 }
 
 AtomicFile::AtomicFile(const std::string& path, Where where)
-    : path_(path), temporary_(temporary_name(path), 0, where) {}
+    : path_(replaceable(path, where)), temporary_(temporary_name(path_), 0, where) {}
 
 AtomicFile::~AtomicFile() {
   if (!committed_) ::unlink(temporary_.path().c_str());

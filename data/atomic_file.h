@@ -40,7 +40,8 @@ class OutputFile final : public ByteSink {
 
 /// Writes `.<name>.tmp-<process>` beside `path`. commit() puts it in the place of `path`; without commit, as after an
 /// exception, the temporary file is removed and `path` is what it was. After a power cut `path` is the old file or the
-/// new one.
+/// new one. A symbolic link stays one: what it leads to is replaced. Throws FileError where `path` is there and is no
+/// regular file: a device or a pipe must not become one.
 class AtomicFile final : public ByteSink {
  public:
   explicit AtomicFile(const std::string& path, Where where = Where::current());

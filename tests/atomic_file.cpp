@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "crash.h"
+#include "data_helpers.h"
 #include "scratch.h"
 
 using namespace cinta;
@@ -46,6 +47,29 @@ TEST_CASE("atomic file: new, over an old one, empty, given up", "[atomic_file]")
   }
   CHECK(read_bytes(path) == new_bytes);
   CHECK(files_in(scratch) == 1);
+}
+
+TEST_CASE("atomic file: a link stays one, and what is no file is left alone", "[atomic_file]") {
+  namespace fs = std::filesystem;
+  const Scratch scratch;
+  fs::create_directory(scratch / "inner");
+  for (const char* target : {"inner/file", "inner/none"}) {
+    write_bytes(scratch / "inner/file", old_bytes);
+    fs::remove(scratch / "first");
+    fs::remove(scratch / "second");
+    fs::create_symlink(target, scratch / "first");
+    fs::create_symlink(scratch / "first", scratch / "second");
+    replace_with(scratch / "second", new_bytes);
+    CHECK(read_bytes(scratch / target) == new_bytes);
+    CHECK(fs::is_symlink(scratch / "second"));
+    CHECK(fs::is_symlink(scratch / "first"));
+  }
+  REQUIRE(::mkfifo((scratch / "pipe").c_str(), 0666) == 0);
+  CHECK_THAT(error_of<FileError>([&] { AtomicFile(scratch / "pipe"); }), Catch::Contains("pipe: is no regular file"));
+  CHECK_THAT(error_of<FileError>([&] { AtomicFile("/dev/null"); }), Catch::Contains("/dev/null: is no regular file"));
+  CHECK_THAT(error_of<FileError>([&] { AtomicFile(scratch / "inner"); }), Catch::Contains("inner: is a directory"));
+  CHECK(fs::is_fifo(scratch / "pipe"));
+  CHECK(fs::is_character_file("/dev/null"));
 }
 
 TEST_CASE("atomic file: size and CRC-32 are those of the bytes", "[atomic_file]") {
@@ -108,7 +132,7 @@ TEST_CASE("atomic file: paths that cannot be written", "[atomic_file]") {
   CHECK_THROWS_WITH(replace_with(scratch / "absent/file", "x"), Catch::Contains("No such file or directory"));
   CHECK_THROWS_WITH(replace_with(scratch / "file/file", "x"), Catch::Contains("Not a directory"));
   std::filesystem::create_directories(scratch / "directory/inside");
-  CHECK_THROWS_WITH(replace_with(scratch / "directory", "x"), Catch::Contains("Is a directory"));
+  CHECK_THROWS_WITH(replace_with(scratch / "directory", "x"), Catch::Contains("is a directory"));
   CHECK(files_in(scratch) == 2);
 }
 

@@ -109,6 +109,13 @@ TEST_CASE("files that are missing, directories, empty or closed", "[command_bad_
   }
   const Arguments bert{"train", "bert", "--output_dir", run, "--data", file};
   check_refused(bert, {file, "holds no text"});
+  write_bytes(file, std::string("t\0e\0x\0t\0", 8));
+  check_refused(bert, {file, "has NUL bytes: expected text in UTF-8, not UTF-16"});
+  write_bytes(file, "word");
+  check_refused(bert, {"needs at least two documents", file.substr(file.rfind('/') + 1)});
+  write_bytes(file, "hello world\n\nfoo bar\n");
+  check_refused(bert + Arguments{"--vocab_size", "200", "--sequence_length", "32", "--cache_dir", "none", "--quiet"},
+                {"the text to evaluate on has no token to guess"});
   fs::remove(file);
   check_refused(bert, {file, "No such file"});
   fs::create_directory(file);
@@ -150,7 +157,7 @@ TEST_CASE("places that cannot be written to", "[command_bad_input]") {
   const Arguments predict{"predict", "--model", all.classify_model, "--text", "a", "--output_logits"};
   check_refused(mlp("generated", file), {file, "Not a directory"});
   check_refused(mlp("generated", below), {below, "Not a directory"});
-  check_refused(predict + Arguments{folder}, {folder, "Is a directory"});
+  check_refused(predict + Arguments{folder}, {folder, "is a directory, expected a file"});
   check_refused(predict + Arguments{below}, {file, "Not a directory"});
   check_refused(predict + Arguments{folder + "/no/logits"}, {folder + "/no/", "No such file"});
   check_refused({"convert", all.mlp_model, below}, {file, "Not a directory"});
