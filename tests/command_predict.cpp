@@ -128,6 +128,32 @@ TEST_CASE("predict names the classes of texts", "[command]") {
   CHECK(contains(run_cinta({"predict", "--model", saved.directory, "--text", "word7 word9"}).out, " %  LABEL_"));
 }
 
+TEST_CASE("what tells a number, or each label by itself, is no choice of a label", "[command]") {
+  const Saved<models::BertForSequenceClassification> saved(5);
+  const std::string config = read_bytes(saved.directory + "/config.json"), csv = saved.scratch / "texts.csv";
+  write_bytes(csv, "text,label\nword7,LABEL_0\n");
+  for (const char* problem : {"multi_label_classification", "regression", "single_label_classification"}) {
+    write_bytes(saved.directory + "/config.json",
+                "{\"problem_type\": \"" + std::string(problem) + "\"," + config.substr(1));
+    const Arguments predict{"predict", "--model", saved.directory, "--text", "word7"};
+    if (problem == std::string("single_label_classification")) {
+      CHECK(run_cinta(predict).code == 0);
+      continue;
+    }
+    check_refused(predict, {"config.json: problem_type is " + std::string(problem), "one of several labels"});
+    check_refused({"eval", "--model", saved.directory, "--data", csv}, {"problem_type is " + std::string(problem)});
+    const Finished finished = run_cinta(predict + Arguments{"--output_logits", saved.scratch / "out"});
+    CHECK(finished.code == 0);
+    CHECK(finished.out.empty());
+  }
+  models::BertConfig number = saved.model.config();
+  number.num_labels = 1;
+  const models::BertForSequenceClassification regression(number, 5);
+  models::save_weights(regression, saved.directory + "/model.safetensors");
+  write_bytes(saved.directory + "/config.json", number.to_json(regression.architecture()));
+  check_refused({"predict", "--model", saved.directory, "--text", "word7"}, {"num_labels is 1, expected a choice"});
+}
+
 TEST_CASE("predict takes no text for a class", "[command]") {
   const Saved<models::BertForSequenceClassification> saved(5);
   const std::string csv = saved.scratch / "texts.csv", tsv = saved.scratch / "pairs.tsv";

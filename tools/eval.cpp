@@ -83,6 +83,7 @@ Evaluation evaluate_bert(const Options& options, bool in_pairs) {
 
 Evaluation evaluate_classifier(const Options& options) {
   const models::BertConfig config = models::read_config(options.model.directory);
+  config.require_one_of_labels(options.model.directory, Where());
   const data::LabelledText text = data::read_labelled_text(options.data, options.reading.bad_utf8());
   std::vector<std::string> names;
   for (int64_t i = 0; i < config.num_labels; ++i) names.push_back(config.label_name(i));

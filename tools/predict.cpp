@@ -132,6 +132,8 @@ void predict(const Options& options) {
           "a --text_pair for each --text, given ", options.pairs.size(), " and ", options.texts.size());
   require(!mlp || !options.data.empty(), "predict", Where(), "an MLP reads rows of numbers: --data FILE.csv");
   const models::BertConfig config = mlp ? models::BertConfig() : models::read_config(options.model.directory);
+  const bool classifies = architecture == "BertForSequenceClassification";
+  if (classifies && options.output_logits.empty()) config.require_one_of_labels(options.model.directory, Where());
   Outputs outputs;
   if (mlp) {
     outputs = run_mlp(options);
@@ -153,7 +155,7 @@ void predict(const Options& options) {
       logits.rank() == 2 || !options.output_logits.empty(), "predict", Where(),
       "this model computes something for every token: --output_logits FILE.safetensors takes it, cinta fill reads a "
       "masked-language model's");
-  if (logits.rank() == 2) print_classes(logits, config.label_names, options.as_json);
+  if (logits.rank() == 2 && config.other_task().empty()) print_classes(logits, config.label_names, options.as_json);
 }
 
 }  // namespace

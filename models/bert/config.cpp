@@ -96,6 +96,17 @@ std::string BertConfig::label_name(int64_t label) const {
   return label_names.empty() ? "LABEL_" + std::to_string(label) : label_names.at(static_cast<size_t>(label));
 }
 
+std::string BertConfig::other_task() const {
+  if (!problem_type.empty() && problem_type != "single_label_classification") return "problem_type is " + problem_type;
+  return num_labels == 1 ? "num_labels is 1" : "";
+}
+
+void BertConfig::require_one_of_labels(const std::string& directory, Where where) const {
+  require<FileError>(other_task().empty(), "config", where, directory, "/config.json: ", other_task(),
+                     ", expected a choice of one of several labels; cinta predict --output_logits FILE takes what the "
+                     "model computes");
+}
+
 std::string BertConfig::to_json(std::string_view architecture) const {
   nlohmann::ordered_json out;
   out["architectures"] = {architecture};
@@ -127,6 +138,7 @@ BertConfig BertConfig::from_json(const std::string& text, const std::string& pat
                        " has the wrong kind: ", in[key].dump());
     in[key].get_to(value);
   });
+  if (in.contains("problem_type") && in["problem_type"].is_string()) config.problem_type = in["problem_type"];
   if (in.contains("id2label") && in["id2label"].is_object()) {
     config.num_labels = static_cast<int64_t>(in["id2label"].size());
     for (int64_t i = 0; i < config.num_labels; ++i) {

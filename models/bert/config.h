@@ -25,6 +25,7 @@ struct BertConfig {
   int64_t pad_token_id = 0;
   int64_t num_labels = 2;
   std::vector<std::string> label_names = {};  ///< of a classifier, by number; empty: LABEL_0, LABEL_1, ..
+  std::string problem_type = {};              ///< of a classifier's file, in the words of transformers; empty: not said
 
   /// Sizes by name: tiny (2 layers of 128), mini (4 of 256), small (4 of 512), base (12 of 768), large (24 of 1024).
   static BertConfig named(std::string_view name, Where where = Where::current());
@@ -32,6 +33,11 @@ struct BertConfig {
   void check(Where where = Where::current()) const;
   Activation activation(Where where = Where::current()) const;
   std::string label_name(int64_t label) const;
+  /// What a classifier does that does not choose one of several labels, but tells a number, or each label by itself:
+  /// "num_labels is 1"; else empty.
+  std::string other_task() const;
+  /// Throws FileError where the classifier in `directory` has another task.
+  void require_one_of_labels(const std::string& directory, Where where = Where::current()) const;
   /// The deviation of the first weights that belongs to the width. BERT's 0.02 belongs to its 768: a narrow model that
   /// starts with it sees all positions alike for the first thousands of steps; scaled to the width, it begins to read
   /// its context within hundreds.
