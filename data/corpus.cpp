@@ -68,14 +68,14 @@ class DuplicateFinder {
   std::vector<size_t> sizes_;
 };
 
-/// One document cut at ends of lines into parts of about equal length.
-std::vector<Document> in_parts(const Document& document) {
+/// One document cut behind `end_mark`s into parts of about equal length.
+std::vector<Document> in_parts(const Document& document, char end_mark) {
   constexpr size_t most = 100;
   const std::string& text = document.text;
   std::vector<Document> parts;
   for (size_t begin = 0; begin < text.size();) {
-    const size_t line = text.find('\n', std::max(begin, text.size() * (parts.size() + 1) / most));
-    const size_t end = line < text.size() ? line + 1 : text.size();
+    const size_t mark = text.find(end_mark, std::max(begin, text.size() * (parts.size() + 1) / most));
+    const size_t end = mark < text.size() ? mark + 1 : text.size();
     parts.push_back({join(document.path, ":", parts.size() + 1), text.substr(begin, end - begin)});
     begin = end;
   }
@@ -119,19 +119,29 @@ std::string_view without_licence(std::string_view text) {
   return text;
 }
 
-std::vector<Document> read_documents(const std::string& path, BadUtf8 on_bad, Where where) {
+std::vector<Document> read_documents(const std::string& path, BadUtf8 on_bad, Where where,
+                                     const Callback<void(const std::string&)>& say) {
   std::error_code error;
   const bool folder = fs::is_directory(path, error);
   std::vector<Document> out;
+  std::string first_passed_over;
+  int64_t passed_over = 0;
   for (const std::string& name : folder ? list_files(path, where) : std::vector<std::string>{""}) {
     const std::string file = folder ? path + (path.ends_with('/') ? "" : "/") + name : path;
     std::string text = read_file(file, maximum_file_bytes, where);
-    if (text.find('\0') != text.npos) continue;
+    if (text.find('\0') != text.npos) {
+      require<FileError>(folder, "corpus", where, path, ": has NUL bytes: expected text in UTF-8, not UTF-16");
+      if (passed_over++ == 0) first_passed_over = name;
+      continue;
+    }
     text = utf8_text(std::move(text), on_bad, file, where);
     const std::string_view kept = without_licence(text);
     if (skip_blank(kept).empty()) continue;
     out.push_back({folder ? name : fs::path(path).filename().string(), std::string(kept)});
   }
+  if (passed_over > 0)
+    say(join(path, ": files with NUL bytes, which are no text in UTF-8, are left out: ", passed_over, ", the first ",
+             first_passed_over));
   require<FileError>(!out.empty(), "corpus", where, path, ": holds no text");
   return out;
 }
@@ -144,8 +154,10 @@ bool is_near_duplicate(std::string_view a, std::string_view b) {
 }
 
 DocumentSplit split_documents(std::vector<Document> documents, double fraction, uint64_t seed, Where where) {
-  if (documents.size() == 1) documents = in_parts(documents[0]);
-  require(documents.size() >= 2, "split_documents", where, "needs at least two documents, or one of several lines");
+  for (const char end_mark : {'\n', ' '})
+    if (documents.size() == 1) documents = in_parts(documents[0], end_mark);
+  require(documents.size() >= 2, "split_documents", where, "needs at least two documents, or one of several words",
+          documents.empty() ? "" : ", given " + documents[0].path);
   std::vector<uint32_t> draws;
   for (const Document& document : documents) draws.push_back(random_word(seed, stream_id(document.path), 0, 0));
   const auto lowest = static_cast<size_t>(std::min_element(draws.begin(), draws.end()) - draws.begin());

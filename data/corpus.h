@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cinta/core/callback.h"
 #include "cinta/core/error.h"
 #include "cinta/data/bad_utf8.h"
 
@@ -19,8 +20,10 @@ struct Document {
 /// comment. Empty files and files with a NUL byte, which are not text, are left out.
 /// Throws FileError: missing, no permission, no text file at all, a file that is not UTF-8 (unless `on_bad` has
 /// such bytes replaced).
-std::vector<Document> read_documents(const std::string& path, BadUtf8 on_bad = BadUtf8::error,
-                                     Where where = Where::current());
+/// `say` is told how many files of a folder are left out for NUL bytes, and which is the first.
+std::vector<Document> read_documents(
+    const std::string& path, BadUtf8 on_bad = BadUtf8::error, Where where = Where::current(),
+    const Callback<void(const std::string&)>& say = [](const std::string&) {});
 
 /// The text without the comments that stand before its first line of code (`//` and `/* */`), when they speak of a
 /// copyright or a licence.
@@ -33,7 +36,7 @@ struct DocumentSplit {
 
 /// Holds out a document when the seeded hash of its path says so (on average `fraction` of them; at least one), then
 /// drops from training whatever `is_near_duplicate` of a held-out document. A single document is first cut at ends of
-/// lines into 100 parts.
+/// lines into 100 parts, or where it has a single line, at blanks.
 /// Throws ValueError when there are not two documents that differ.
 DocumentSplit split_documents(std::vector<Document> documents, double fraction, uint64_t seed,
                               Where where = Where::current());

@@ -49,7 +49,7 @@ MaskedCorpus tokenize_once(const DocumentSplit& split, const CorpusOptions& opti
 MaskedCorpus prepare_corpus(const std::string& path, const CorpusOptions& options,
                             const Callback<void(const std::string&)>& say, Where where) {
   const DocumentSplit split =
-      split_documents(read_documents(path, options.on_bad_utf8, where), held_out_fraction, options.seed, where);
+      split_documents(read_documents(path, options.on_bad_utf8, where, say), held_out_fraction, options.seed, where);
   size_t bytes = 0;
   for (const Document& document : split.train) bytes += document.text.size();
   MaskedCorpus corpus = tokenize_once(split, options, say, where);

@@ -24,12 +24,13 @@ bool flag(const nlohmann::json& config, const char* key, bool otherwise, const s
 
 }  // namespace
 
-std::vector<std::pair<std::string, std::string>> wordpiece_files(const WordPiece& tokenizer) {
+std::vector<std::pair<std::string, std::string>> wordpiece_files(const WordPiece& tokenizer, int64_t longest) {
   nlohmann::ordered_json config;
   config["tokenizer_class"] = "BertTokenizer";
   config["do_lower_case"] = tokenizer.options().lower_case;
   config["strip_accents"] = tokenizer.options().strip_accents;
   config["tokenize_chinese_chars"] = true;
+  if (longest > 0) config["model_max_length"] = longest;
   if (tokenizer.options().final_sigma) config["final_sigma"] = true;  // a key of ours
   return {{"vocab.txt", tokenizer.vocabulary().text()}, {"tokenizer_config.json", config.dump(2) + '\n'}};
 }

@@ -9,11 +9,12 @@
 
 namespace cinta::data {
 
-/// The names and contents of the files.
-std::vector<std::pair<std::string, std::string>> wordpiece_files(const WordPiece& tokenizer);
+/// The names and contents of the files: `vocab.txt` and `tokenizer_config.json` (do_lower_case, strip_accents,
+/// final_sigma where it is on, which Python ignores, and model_max_length where `longest` tokens of a sequence are
+/// known, to which Python cuts when it is asked to cut).
+std::vector<std::pair<std::string, std::string>> wordpiece_files(const WordPiece& tokenizer, int64_t longest = 0);
 
-/// Writes `vocab.txt` and `tokenizer_config.json` (do_lower_case, strip_accents, and final_sigma where
-/// it is on, which Python ignores) into an existing folder.
+/// Writes them into an existing folder.
 void save_wordpiece(const WordPiece& tokenizer, const std::string& folder, Where where = Where::current());
 
 /// The file that a folder's tokens are in: `vocab.txt`, or where there is none `tokenizer.json`.

@@ -134,7 +134,7 @@ TEST_CASE("text that cannot be read is refused", "[command]") {
   fs::create_directory(folder);
   check_refused_early(scratch, train_bert, folder, {}, {folder, "no text"});
   check_refused_early(scratch, train_bert, folder + "/nowhere", {}, {folder + "/nowhere", "cannot be opened"});
-  write_bytes(folder + "/one.txt", "int a;\n");
+  write_bytes(folder + "/one.txt", "int;\n");
   check_refused_early(scratch, train_bert, folder, {}, {"at least two documents"});
   write_bytes(folder + "/two.txt", "int \xe4 b;\n");
   check_refused_early(scratch, train_bert, folder, {}, {folder + "/two.txt", "byte 4", "0xe4", "UTF-8"});

@@ -87,7 +87,7 @@ TEST_CASE("--on_bad_utf8 replace reads what is otherwise refused", "[command]") 
   std::filesystem::create_directory(folder);
   for (const char* name : {"a", "b", "c"}) {
     std::string text;
-    for (int i = 0; i < 200; ++i) text += std::string(name) + std::to_string(i) + " \xff;\n";
+    for (int i = 0; i < 200; ++i) text += std::string(name) + std::to_string(i) + " Α \xff;\n";
     write_bytes(folder + "/" + name, text);
   }
   const std::string error = "which is not UTF-8";

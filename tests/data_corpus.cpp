@@ -1,4 +1,5 @@
 // Text folders: which files count, licences, the split and its near-duplicates, sequences.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <map>
@@ -38,7 +39,11 @@ TEST_CASE("Text files of a folder in order", "[data]") {
   write_bytes(folder / "b.h", "int b;\n");
   write_bytes(folder / "empty", " \n");
   write_bytes(folder / "binary", std::string("a\0b", 3));
-  const std::vector<Document> documents = read_documents(folder.path());
+  write_bytes(folder / "utf16", std::string("a\0b\0", 4));
+  std::string told;
+  const std::vector<Document> documents =
+      read_documents(folder.path(), BadUtf8::error, Where(), [&](const std::string& text) { told += text; });
+  CHECK_THAT(told, Contains("are left out: 2, the first binary"));
   CHECK(paths(documents) == std::vector<std::string>{"b.h", "b/deep/x.h", "z"});
   CHECK(documents[1].text == "int x;\n");
   CHECK(paths(read_documents(folder / "z")) == std::vector<std::string>{"z"});
@@ -120,6 +125,11 @@ TEST_CASE("A single document is split in parts, by lines", "[data]") {
   std::string joined;
   for (const auto& [number, part] : parts) joined += part;
   CHECK(joined == text);
+
+  std::string line = text;
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  const DocumentSplit words = split_documents({{"line", line}}, 0.05, 1);
+  CHECK(words.train.size() + words.held_out.size() == 100);
 
   const DocumentSplit short_one = split_documents({{"book", "one\ntwo"}}, 0.05, 1);
   CHECK(short_one.held_out.size() == 1);

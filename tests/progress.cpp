@@ -8,7 +8,9 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <cstdlib>
+#include <thread>
 
 using namespace cinta::train;
 
@@ -125,6 +127,21 @@ TEST_CASE("progress: plain lines where there is no terminal", "[progress]") {
                        Catch::Contains("\nstep 250/250 100%") && Catch::EndsWith("saved\n"));
   CHECK(text.find('\r') == text.npos);
   CHECK(text.find('\x1b') == text.npos);
+}
+
+TEST_CASE("progress: a slow beginning does not stay in the speed", "[progress]") {
+  const Pipe pipe;
+  {
+    Progress progress({.total_steps = 1000, .plain_every = 10, .items = "steps", .descriptor = pipe.ends[1]});
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    for (int step = 1; step <= 30; ++step) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(step > 1 ? 1 : 0));
+      progress.update(step, {}, step);
+    }
+  }
+  const std::string text = drained(pipe.ends[0]), last = text.substr(text.rfind("step 30/"));
+  INFO(text);  // steps of a millisecond or two, not of what the first took
+  CHECK(std::stod(last.substr(last.find("%  ") + 3)) > 20);
 }
 
 TEST_CASE("progress: a bar on a terminal", "[progress]") {

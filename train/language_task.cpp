@@ -1,6 +1,8 @@
 // Batches to the device, the walk through the held-out part, the model's files.
 #include "cinta/train/language_task.h"
 
+#include <algorithm>
+
 #include "cinta/autograd/mode.h"
 #include "cinta/data/packing.h"
 #include "cinta/models/model_file.h"
@@ -8,6 +10,16 @@
 #include "cinta/train/token_batch.h"
 
 namespace cinta::train {
+namespace {
+
+/// Throws ValueError where no token of a text could be guessed.
+void require_tokens(const data::Sequences& text, const data::Vocabulary& vocabulary, const char* part, Where where) {
+  const auto ordinary = [&](int32_t id) { return !vocabulary.is_special(id); };
+  require(std::ranges::any_of(text.ids, ordinary), "language_task", where, "the text to ", part,
+          " has no token to guess: the vocabulary of ", vocabulary.size(), " tokens knows none of its words");
+}
+
+}  // namespace
 
 LanguageTask::LanguageTask(const data::MaskedCorpus& corpus, const models::BertConfig& config, uint64_t seed,
                            int64_t batch_size, Device device, Where where)
@@ -18,6 +30,8 @@ LanguageTask::LanguageTask(const data::MaskedCorpus& corpus, const models::BertC
   const int64_t tokens = corpus.tokenizer.vocabulary().size();
   require(tokens <= config.vocab_size, "language_task", where, "the vocabulary has ", tokens, " tokens, vocab_size is ",
           config.vocab_size);
+  require_tokens(corpus.held_out, corpus.tokenizer.vocabulary(), "evaluate on", where);
+  require_tokens(corpus.train, corpus.tokenizer.vocabulary(), "train on", where);
 }
 
 LanguageTask::Inputs LanguageTask::inputs(const data::Batch& batch) const {
@@ -58,7 +72,7 @@ MetricFields LanguageTask::evaluate_until(StopFlag stop) {
 
 void LanguageTask::save(CheckpointWriter& writer) {
   write_model(writer, model());
-  write_tokenizer(writer, corpus_.tokenizer);
+  write_tokenizer(writer, corpus_.tokenizer, model().config().max_position_embeddings);
 }
 
 models::LoadReport LanguageTask::load(const std::string& directory) {

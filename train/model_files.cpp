@@ -11,8 +11,8 @@ void write_model(CheckpointWriter& writer, const models::BertBase& model) {
   writer.add("config.json").write_text(model.config().to_json(model.architecture()));
 }
 
-void write_tokenizer(CheckpointWriter& writer, const data::WordPiece& tokenizer) {
-  for (const auto& [name, text] : data::wordpiece_files(tokenizer)) writer.add(name).write_text(text);
+void write_tokenizer(CheckpointWriter& writer, const data::WordPiece& tokenizer, int64_t longest) {
+  for (const auto& [name, text] : data::wordpiece_files(tokenizer, longest)) writer.add(name).write_text(text);
 }
 
 }  // namespace cinta::train

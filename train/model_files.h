@@ -9,6 +9,6 @@ namespace cinta::train {
 /// model.safetensors and config.json.
 void write_model(CheckpointWriter& writer, const models::BertBase& model);
 /// vocab.txt and tokenizer_config.json.
-void write_tokenizer(CheckpointWriter& writer, const data::WordPiece& tokenizer);
+void write_tokenizer(CheckpointWriter& writer, const data::WordPiece& tokenizer, int64_t longest);
 
 }  // namespace cinta::train

@@ -72,12 +72,14 @@ bool Progress::due(int64_t step, double now) const {
   return step / options_.plain_every > last_shown_ / options_.plain_every;
 }
 
-/// Speeds forget the past over some ten seconds, so that the time left follows a machine that slows down.
+/// Speeds forget the past over some ten seconds, so that the time left follows a machine that slows down; before that
+/// they are means. What came before the first line, with all that happens once, counts only until the second.
 void Progress::measure(int64_t step, double items_done, double now) {
   const double passed = now - last_time_;
   const auto steps = double(step - last_step_);
   if (steps > 0 && passed > 0) {
-    const double weight = seconds_per_step_ < 0 ? 1 : 1 - std::exp(-passed / 10);
+    if (seconds_per_step_ >= 0) measured_ += passed;
+    const double weight = measured_ > 0 ? std::max(1 - std::exp(-passed / 10), passed / measured_) : 1;
     seconds_per_step_ += weight * (passed / steps - seconds_per_step_);
     items_per_second_ += weight * ((items_done - last_items_) / passed - items_per_second_);
   }

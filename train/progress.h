@@ -61,7 +61,8 @@ class Progress {
   int64_t last_step_, last_shown_ = -1;
   double last_items_ = 0;
   double seconds_per_step_ = -1, items_per_second_ = -1;
-  double last_time_;  ///< seconds of a clock that only goes forward
+  double measured_ = 0;  ///< seconds since the first line
+  double last_time_;     ///< seconds of a clock that only goes forward
 };
 
 }  // namespace cinta::train

@@ -92,7 +92,7 @@ std::vector<std::string> TextClassifyTask::evaluation_names() const {
 
 void TextClassifyTask::save(CheckpointWriter& writer) {
   write_model(writer, *bert_);
-  write_tokenizer(writer, data_.tokenizer);
+  write_tokenizer(writer, data_.tokenizer, bert_->config().max_position_embeddings);
 }
 
 models::LoadReport TextClassifyTask::load(const std::string& directory) {
