@@ -118,6 +118,10 @@ TEST_CASE("what users of the HF Trainer write means here what it means there", "
             .steps == Steps{4, 8, 9});
   metrics({"--max_steps", "40", "--eval_steps", "10", "--early_stopping", "patience=1,min_delta=1000"});
   CHECK(std::filesystem::read_symlink(scratch / "run/best").string().starts_with("checkpoint-"));
+  {
+    const Variable steps("CINTA_MAX_STEPS", "many");
+    check_refused({"train", "mlp", "--data", "generated"}, {"--max_steps = many (from CINTA_MAX_STEPS)"});
+  }
   write_bytes(scratch / "run/env.json", "damaged");
   CHECK(run_cinta({"train", "mlp", "--data", "generated", "--hidden", "4", "--threads", "1", "--resume", "--output_dir",
                    scratch / "run", "--max_steps", "50"})

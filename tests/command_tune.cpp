@@ -226,6 +226,10 @@ TEST_CASE("trials that fail are written down; a search in which all fail is an e
     if (trial["state"] == "failed") CHECK(trial["error"].get<std::string>().find("beta") != std::string::npos);
   check_refused(tune(scratch, scratch / "all", {"--sampler", "grid"}, digits_mlp("2", {"--adam_beta2", "7"})),
                 "all 2 trials failed; the last one: cinta: ");
+  check_refused(Arguments{"tune", "--space", scratch / "space.json", "--output_dir", scratch / "other", "--sampler",
+                          "grid", "--objective", "eval_f1", "--"} +
+                    digits_mlp("2"),
+                "the evaluation has no 'eval_f1', so no trial would count: {\"eval_accuracy\":");
 }
 
 TEST_CASE("a space or a command that is wrong is refused before the first trial", "[command_tune]") {

@@ -63,6 +63,15 @@ std::string quoted(const std::string& word) {
   return out + "'";
 }
 
+/// " (from CINTA_SEED)" where a message speaks of an option that does not come from the command line.
+std::string origin_in(const std::string& message, const Settings& settings) {
+  for (const auto& [name, origin] : settings.origins) {
+    const size_t at = message.find("--" + name);
+    if (at != message.npos && message.find_first_of(": =", at) == at + 2 + name.size()) return " (from " + origin + ")";
+  }
+  return "";
+}
+
 }  // namespace
 
 void set_work(const CLI::App& command, std::function<void()> work, std::function<ResolvedValues()> resolved) {
@@ -88,7 +97,8 @@ int run(int argc, char** argv) {
     app.parse(reversed);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help
-    throw ValueError(with_nearest(error, app, given) + "; --help shows what there is");
+    throw ValueError(with_nearest(error, app, given) + origin_in(error.what(), settings) +
+                     "; --help shows what there is");
   }
   const CLI::App& command = *command_of(app, given);
   const Work& work = works().at(&command);

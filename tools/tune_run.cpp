@@ -156,12 +156,10 @@ std::optional<Trial> run_trial(const TrialCommand& command, int64_t number, cons
   trial.steps = result.at("steps");
   trial.epoch = result.at("epoch");
   trial.seconds = result.at("seconds");
-  if (const auto value = number_in(result.at("evaluation"), command.objective)) {
-    trial.objective = *value;
-  } else {
-    trial.state = "failed";
-    trial.error = "the evaluation has no '" + command.objective + "': " + result.at("evaluation").dump();
-  }
+  const auto value = number_in(result.at("evaluation"), command.objective);
+  require(value.has_value(), "tune", Where(), "the evaluation has no '", command.objective,
+          "', so no trial would count: ", result.at("evaluation").dump());
+  trial.objective = *value;
   return trial;
 }
 
