@@ -45,13 +45,14 @@ bool split(std::string_view line, std::vector<std::string_view>& fields) {
   return !quoted;
 }
 
-std::optional<float> number(std::string_view field) {
+/// What a field says, if it is a finite number that fits f32.
+std::optional<double> number(std::string_view field) {
   if (field.size() > 1 && field[0] == '+' && field[1] != '-') field.remove_prefix(1);
   double value = 0;
   const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
-  const float single = static_cast<float>(value);
-  if (error != std::errc() || end != field.data() + field.size() || !std::isfinite(single)) return std::nullopt;
-  return single;
+  if (error != std::errc() || end != field.data() + field.size()) return std::nullopt;
+  if (!std::isfinite(static_cast<float>(value))) return std::nullopt;
+  return value;
 }
 
 /// A field as a message shows it: quoted, cut short.
@@ -75,7 +76,7 @@ struct Parser {
     if (count != table.columns) fail("found ", count, " columns, expected ", table.columns);
     for (int64_t column = 0; column < count; ++column) {
       const std::string_view field = fields[static_cast<size_t>(column)];
-      const std::optional<float> value = number(field);
+      const std::optional<double> value = number(field);
       if (!value && field.empty()) fail("column ", column + 1, ": found nothing, expected a number");
       if (!value) fail("column ", column + 1, ": found ", shown(field), ", expected a finite number");
       table.values.push_back(*value);

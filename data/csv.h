@@ -12,7 +12,7 @@ namespace cinta::data {
 /// Numbers in rows of equal length, row after row.
 struct Table {
   int64_t rows = 0, columns = 0;
-  std::vector<float> values;
+  std::vector<double> values;
   int64_t first_line = 1;  ///< of the file, that row 0 stands in; rows are consecutive lines
 };
 

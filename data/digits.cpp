@@ -72,7 +72,7 @@ struct Hand {
   }
 };
 
-void draw(float* out, uint64_t seed, int64_t index) {
+void draw(double* out, uint64_t seed, int64_t index) {
   const Hand hand(seed, index);
   std::vector<Point> strokes;
   for (Point p : glyphs()[static_cast<size_t>(index % 10)]) {
@@ -110,7 +110,7 @@ Examples read_digits(const std::string& path, Where where) {
 }
 
 Examples generate_digits(int64_t count, uint64_t seed) {
-  Examples out{count, pixels, 10, std::vector<float>(static_cast<size_t>(count * pixels)), {}};
+  Examples out{count, pixels, 10, std::vector<double>(static_cast<size_t>(count * pixels)), {}};
   for (int64_t i = 0; i < count; ++i) {
     draw(out.inputs.data() + i * pixels, seed, i);
     out.labels.push_back(i % 10);

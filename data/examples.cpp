@@ -53,20 +53,21 @@ Split split(const Examples& examples, double test_fraction, uint64_t seed, Where
 }
 
 Standardizer Standardizer::learn(const Examples& train) {
+  constexpr double rounding = 0x1p-48;  // sixteen units in the last place: what sums in another order leave
   const size_t features = static_cast<size_t>(train.features);
   std::vector<double> sum(features), squares(features);
-  for (size_t i = 0; i < train.inputs.size(); ++i) sum[i % features] += train.inputs[i];
+  // From the first row on, which leaves exactly 0 of a constant feature.
+  for (size_t i = 0; i < train.inputs.size(); ++i) sum[i % features] += train.inputs[i] - train.inputs[i % features];
+  Standardizer out;
   const double count = static_cast<double>(train.count);
-  for (double& s : sum) s /= count;
+  for (size_t f = 0; f < features; ++f) out.mean.push_back(train.inputs[f] + sum[f] / count);
   for (size_t i = 0; i < train.inputs.size(); ++i) {
-    const double from_mean = train.inputs[i] - sum[i % features];
+    const double from_mean = train.inputs[i] - out.mean[i % features];
     squares[i % features] += from_mean * from_mean;
   }
-  Standardizer out;
   for (size_t f = 0; f < features; ++f) {
     const double deviation = std::sqrt(squares[f] / count);
-    out.mean.push_back(static_cast<float>(sum[f]));
-    out.deviation.push_back(deviation > 0 ? static_cast<float>(deviation) : 1.0f);
+    out.deviation.push_back(deviation > rounding * std::abs(out.mean[f]) ? deviation : 1);
   }
   return out;
 }

@@ -12,8 +12,11 @@ namespace cinta::data {
 
 struct Examples {
   int64_t count = 0, features = 0, classes = 0;
-  std::vector<float> inputs;    ///< [count, features]
+  std::vector<double> inputs;  ///< [count, features]; double, so that what hardly differs does until it is standardised
   std::vector<int64_t> labels;  ///< [count], each in [0, classes)
+
+  /// The inputs as a model reads them.
+  std::vector<float> inputs_f32() const { return {inputs.begin(), inputs.end()}; }
 };
 
 /// Examples from a table whose last column is the class (a whole number from 0). `classes` 0: one more than the largest
@@ -35,9 +38,11 @@ Split split(const Examples& examples, double test_fraction, uint64_t seed, Where
 
 /// Shift and scale of each feature, learnt on training rows: x -> (x - mean) / deviation, no further from 0 than
 /// `furthest`, so that what was hardly ever seen (a pixel that is blank in all rows but one) cannot outweigh the rest.
+/// In double: two times of day, in seconds since 1970, are one number in f32. The deviation of a feature that is
+/// constant but for rounding is 1.
 struct Standardizer {
-  static constexpr float furthest = 5;
-  std::vector<float> mean, deviation;
+  static constexpr double furthest = 5;
+  std::vector<double> mean, deviation;
   static Standardizer learn(const Examples& train);
   void apply(Examples& examples, Where where = Where::current()) const;
 };

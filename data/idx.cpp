@@ -34,21 +34,21 @@ size_t width_of(IdxType type) {
   return 0;
 }
 
-float element(std::string_view bytes, size_t at, IdxType type) {
+double element(std::string_view bytes, size_t at, IdxType type) {
   const uint64_t word = big_endian(bytes, at, width_of(type));
   switch (type) {
     case IdxType::u8:
-      return static_cast<float>(word);
+      return static_cast<double>(word);
     case IdxType::i8:
       return static_cast<int8_t>(word);
     case IdxType::i16:
       return static_cast<int16_t>(word);
     case IdxType::i32:
-      return static_cast<float>(static_cast<int32_t>(word));
+      return static_cast<int32_t>(word);
     case IdxType::f32:
       return std::bit_cast<float>(static_cast<uint32_t>(word));
     case IdxType::f64:
-      return static_cast<float>(std::bit_cast<double>(word));
+      return std::bit_cast<double>(word);
   }
   return 0;
 }
@@ -87,7 +87,7 @@ IdxArray parse_idx(std::string_view bytes, const std::string& name, Where where)
   out.values.reserve(expected / width);
   for (size_t at = header; at < bytes.size(); at += width) {
     out.values.push_back(element(bytes, at, type));
-    check(std::isfinite(out.values.back()), at, "found ", out.values.back(),
+    check(std::isfinite(static_cast<float>(out.values.back())), at, "found ", out.values.back(),
           ", expected a finite number that fits f32");
   }
   return out;

@@ -16,7 +16,7 @@ enum class IdxType : uint8_t { u8 = 0x08, i8 = 0x09, i16 = 0x0B, i32 = 0x0C, f32
 struct IdxArray {
   IdxType type = IdxType::u8;
   std::vector<int64_t> sizes;  ///< one to four dimensions
-  std::vector<float> values;   ///< row-major, whatever the type; i32 and f64 rounded to f32, all finite
+  std::vector<double> values;  ///< row-major, whatever the type; all finite and in the range of f32
 };
 
 /// Reads an IDX file, plain or gzip. Throws FileError: wrong magic, unknown type, no or more than four dimensions, a

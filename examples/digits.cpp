@@ -18,6 +18,7 @@ int main(int argc, char** argv) {
     autograd::backward(loss);
     optimizer.step();
   }
-  Tensor guesses = mlp(from_values(test.inputs, {test.count, 64})), labels = from_values(test.labels, {test.count});
+  Tensor guesses = mlp(from_values(test.inputs_f32(), {test.count, 64})),
+         labels = from_values(test.labels, {test.count});
   std::printf("%.1f %% of new digits read right\n", 100 * item(count_correct(guesses, labels)) / test.count);
 }

@@ -16,7 +16,7 @@ namespace {
 /// A perceptron with a hidden layer of two, its checkpoints after 4 and 8 steps.
 struct SmallRun {
   SmallRun() {
-    const data::Standardizer identity{std::vector<float>(64, 0), std::vector<float>(64, 1)};
+    const data::Standardizer identity{std::vector<double>(64, 0), std::vector<double>(64, 1)};
     train::ClassifyTask task(small_digits(), identity, {2}, 16, 9);
     train::RunOptions options = small_run(directory);
     options.max_steps = 8;

@@ -83,6 +83,23 @@ TEST_CASE("a perceptron is tested on rows of their own file", "[command_models]"
   check_refused(command + Arguments{"--resume", "--test_labels", scratch / "test.csv"}, {"goes with --test_data"});
 }
 
+TEST_CASE("a perceptron tells apart what f32 does not, and its files keep what that takes", "[command_models]") {
+  const Scratch scratch;
+  const std::string path = scratch / "times.csv", model = scratch / "model";
+  std::string text;
+  for (int i = 0; i < 200; ++i) text += i * 37 % 101 < 50 ? "1700000000,0\n" : "1700000010,1\n";
+  write_bytes(path, text);
+  REQUIRE(run_cinta(mlp(path, model, "200")).code == 0);
+  const Finished evaluated = run_cinta({"eval", "--data", path, "--model", model, "--json"});
+  CHECK(nlohmann::json::parse(evaluated.out)["eval_accuracy"] == 1);
+  write_bytes(scratch / "rows.csv", "1700000010\n1700000000\n");
+  const Finished asked = run_cinta({"predict", "--data", scratch / "rows.csv", "--model", model, "--json"});
+  CHECK(asked.out.starts_with("{\"class\":1,"));
+  CHECK(asked.out.find("\n{\"class\":0,") != std::string::npos);
+  const auto config = nlohmann::json::parse(read_bytes(model + "/config.json"));
+  CHECK(std::abs(config["input_mean"][0].get<double>() - 1700000005) < 1);
+}
+
 TEST_CASE("a character model is evaluated on a text of its characters", "[command_models]") {
   const Scratch scratch;
   std::string text;

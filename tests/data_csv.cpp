@@ -43,7 +43,7 @@ std::string noise(size_t count) {
 }  // namespace
 
 TEST_CASE("A table of numbers", "[data]") {
-  const std::vector<float> wanted = {1, -2.5f, 3e4f, 0, 5, .125f};
+  const std::vector<double> wanted = {1, -2.5, 3e4, 0, 5, .125};
   for (const char* text : {
            "1,-2.5,3e4\n0,5,.125\n",                       // plain
            "1,-2.5,3e4\r\n0,5,.125\r\n",                   // CRLF
@@ -141,7 +141,7 @@ TEST_CASE("Labelled rows from a table", "[data]") {
   CHECK(examples.count == 2);
   CHECK(examples.features == 2);
   CHECK(examples.classes == 3);
-  CHECK(examples.inputs == std::vector<float>{1, 2, 3, 4});
+  CHECK(examples.inputs == std::vector<double>{1, 2, 3, 4});
   CHECK(examples.labels == std::vector<int64_t>{0, 2});
   const auto message = [](const char* text, int64_t classes) {
     return error_of<FileError>([&] { examples_from_table(parse_csv(text, "t.csv"), "t.csv", classes); });
@@ -165,14 +165,23 @@ TEST_CASE("Standardised training rows have mean 0 and deviation 1", "[data]") {
     CHECK(squares == Approx(3));
   }
   for (size_t i = 0; i < 3; ++i) CHECK(rows.inputs[3 * i + 1] == 0);  // a constant feature is not blown up
-  Examples scales{2, 2, 1, {0, 100, 1e-3f, 300}, {0, 0}};             // each feature has a scale of its own
+  Examples scales{2, 2, 1, {0, 100, 1e-3, 300}, {0, 0}};              // each feature has a scale of its own
   Standardizer::learn(scales).apply(scales);
   CHECK(scales.inputs[0] == Approx(-1));
   CHECK(scales.inputs[1] == Approx(-1));
-  Examples rare{100, 1, 1, std::vector<float>(100, 0), std::vector<int64_t>(100, 0)};
+  Examples rare{100, 1, 1, std::vector<double>(100, 0), std::vector<int64_t>(100, 0)};
   rare.inputs[7] = -1;  // ten deviations from the mean
   Standardizer::learn(rare).apply(rare);
   CHECK(rare.inputs[7] == -Standardizer::furthest);
+  Examples close{4, 3, 1, {}, {0, 0, 0, 0}};  // f32 takes each of these for a constant; the second and third are one
+  for (const double time : {1700000000, 1700000010, 1700000000, 1700000010})
+    close.inputs.insert(close.inputs.end(), {time, 0.1, time > 1700000000 ? 0.3 : 0.1 + 0.2});
+  Standardizer::learn(close).apply(close);
+  for (size_t row = 0; row < 4; ++row) {
+    CHECK(close.inputs[3 * row] == (row % 2 == 0 ? -1 : 1));
+    CHECK(close.inputs[3 * row + 1] == 0);
+    CHECK(std::abs(close.inputs[3 * row + 2]) < 1e-15);
+  }
   Examples other{1, 2, 1, {0, 0}, {0}};
   CHECK_THAT(error_of<ShapeError>([&] { standardizer.apply(other); }), Contains("learnt on 3 features, given 2"));
 }

@@ -29,12 +29,12 @@ std::string header(int type, std::initializer_list<uint32_t> sizes) {
 TEST_CASE("IDX arrays of every type", "[data]") {
   const IdxArray bytes = parse_idx(header(8, {2, 3}) + "\x00\x01\x7f\x80\xfe\xff"s, "t");
   CHECK(bytes.sizes == std::vector<int64_t>{2, 3});
-  CHECK(bytes.values == std::vector<float>{0, 1, 127, 128, 254, 255});
-  CHECK(parse_idx(header(9, {2}) + "\x7f\x80"s, "t").values == std::vector<float>{127, -128});
-  CHECK(parse_idx(header(11, {2}) + "\x01\x00\xff\xfe"s, "t").values == std::vector<float>{256, -2});
-  CHECK(parse_idx(header(12, {1}) + u32(0xfffffffdu), "t").values == std::vector<float>{-3});
-  CHECK(parse_idx(header(13, {1}) + u32(0xbfc00000u), "t").values == std::vector<float>{-1.5f});
-  CHECK(parse_idx(header(14, {1}) + u32(0x40040000u) + u32(0), "t").values == std::vector<float>{2.5f});
+  CHECK(bytes.values == std::vector<double>{0, 1, 127, 128, 254, 255});
+  CHECK(parse_idx(header(9, {2}) + "\x7f\x80"s, "t").values == std::vector<double>{127, -128});
+  CHECK(parse_idx(header(11, {2}) + "\x01\x00\xff\xfe"s, "t").values == std::vector<double>{256, -2});
+  CHECK(parse_idx(header(12, {1}) + u32(0xfffffffdu), "t").values == std::vector<double>{-3});
+  CHECK(parse_idx(header(13, {1}) + u32(0xbfc00000u), "t").values == std::vector<double>{-1.5f});
+  CHECK(parse_idx(header(14, {1}) + u32(0x40040000u) + u32(0), "t").values == std::vector<double>{2.5f});
   CHECK(parse_idx(header(8, {0}), "t").values.empty());
   CHECK(parse_idx(header(8, {0xffffffffu, 0xffffffffu, 0, 0xffffffffu}), "t").values.empty());
 }
@@ -59,7 +59,8 @@ TEST_CASE("Damaged IDX files say the byte", "[data]") {
       {header(13, {2}) + "abcdefg", "expected 8; it is truncated"},
       {header(13, {2}) + u32(0x3f800000u) + u32(0x7fc00000u), "byte 12: found nan, expected a finite number"},
       {header(13, {1}) + u32(0xff800000u), "byte 8: found -inf, expected a finite number"},
-      {header(14, {1}) + u32(0x7fe00000u) + u32(0), "byte 8: found inf, expected a finite number that fits f32"},
+      {header(14, {1}) + u32(0x7fe00000u) + u32(0),
+       "byte 8: found 8.98847e+307, expected a finite number that fits f32"},
       {header(8, {0xffffffffu, 0xffffffffu, 0xffffffffu}), "the sizes ask for more than 4294967296 bytes"},
       {header(14, {0x80000000u, 0x40000000u, 4, 4}), "byte 4: the sizes ask for more than"},
   };
@@ -78,7 +79,7 @@ TEST_CASE("Images and labels belong together", "[data]") {
   CHECK(examples.count == 2);
   CHECK(examples.features == 2);
   CHECK(examples.classes == 4);
-  CHECK(examples.inputs == std::vector<float>{1, 2, 3, 4});
+  CHECK(examples.inputs == std::vector<double>{1, 2, 3, 4});
   CHECK(examples.labels == std::vector<int64_t>{3, 0});
   const auto message = [](const std::string& a, const std::string& b, int64_t classes = 0) {
     return error_of<FileError>([&] { read_idx_examples(a, b, classes); });

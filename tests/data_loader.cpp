@@ -66,7 +66,7 @@ TEST_CASE("Each epoch sees every sample once, whatever the batch size", "[data]"
 TEST_CASE("A step's batch does not depend on the steps before it", "[data]") {
   Examples examples{20, 2, 3, {}, {}};
   for (int i = 0; i < 20; ++i) {
-    examples.inputs.insert(examples.inputs.end(), {static_cast<float>(i), static_cast<float>(-i)});
+    examples.inputs.insert(examples.inputs.end(), {static_cast<double>(i), static_cast<double>(-i)});
     examples.labels.push_back(i % 3);
   }
   const ExampleBatches one(examples, 8, 5), other(examples, 8, 5);

@@ -23,7 +23,7 @@ inline const train::MetricFields small_header{{"model", std::string("small")}};
 inline data::Split small_digits() { return data::split(data::generate_digits(200, 4), 0.2, 4); }
 
 inline train::ClassifyTask small_classifier(data::Split split = small_digits(), int64_t batch_size = 16) {
-  const data::Standardizer identity{std::vector<float>(64, 0), std::vector<float>(64, 1)};
+  const data::Standardizer identity{std::vector<double>(64, 0), std::vector<double>(64, 1)};
   return train::ClassifyTask(std::move(split), identity, {24}, batch_size, 9);
 }
 

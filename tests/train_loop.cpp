@@ -176,7 +176,7 @@ TEST_CASE("a try that failed before its first step is no run, a model without a 
   RunOptions options = small_run(scratch / "run");
   options.max_steps = 4;
   data::Split split = small_digits();
-  for (float& input : split.train.inputs) input = NAN;
+  for (double& input : split.train.inputs) input = NAN;
   auto damaged = small_classifier(split);
   options.detect_anomaly = true;
   CHECK_THROWS_AS(train::run(damaged, options, small_header), ValueError);

@@ -96,7 +96,7 @@ Outputs run_mlp(const Options& options) {
   data::Examples rows = read_rows(options, classifier.sizes);
   require<FileError>(rows.count > 0, "predict", Where(), options.data, ": has no rows");
   classifier.standardizer.apply(rows);
-  const Tensor inputs = from_values(rows.inputs, {rows.count, rows.features});
+  const Tensor inputs = from_values(rows.inputs_f32(), {rows.count, rows.features});
   std::vector<Tensor> parts;
   for (int64_t begin = 0; begin < rows.count; begin += options.batch_size)
     parts.push_back((*classifier.mlp)(slice(inputs, 0, begin, std::min(begin + options.batch_size, rows.count))));

@@ -23,7 +23,7 @@ Forward classify(const Classifier& classifier, const std::vector<float>& inputs,
 MetricFields evaluate(const Classifier& classifier, const data::Examples& examples, Device device) {
   autograd::NoGrad off;
   classifier.mlp->train(false);
-  const Forward all = classify(classifier, examples.inputs, examples.labels, device);
+  const Forward all = classify(classifier, examples.inputs_f32(), examples.labels, device);
   classifier.mlp->train(true);
   const double count = static_cast<double>(examples.count);
   return {{"eval_loss", item(all.loss_sum) / count}, {"eval_accuracy", item(all.correct) / count}};
