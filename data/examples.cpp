@@ -8,25 +8,46 @@
 
 namespace cinta::data {
 
+void set_labels(Examples& examples, std::span<const double> labels, int64_t classes, const std::string& file,
+                const std::function<std::string(int64_t)>& place, Where where) {
+  const int64_t count = static_cast<int64_t>(labels.size()), limit = classes > 0 ? classes : count;
+  for (int64_t i = 0; i < count; ++i) {
+    const double label = labels[static_cast<size_t>(i)];
+    const bool whole = label == std::floor(label);
+    if (whole && label >= 0 && label < static_cast<double>(limit)) {
+      examples.labels.push_back(static_cast<int64_t>(label));
+      continue;
+    }
+    const bool quantity = classes == 0 && whole && label > 0;
+    throw FileError(
+        located("examples",
+                join(file, ": ", place(i), ": found ",
+                     whole && std::abs(label) < 0x1p53 ? join(std::llround(label)) : join(label),
+                     ", expected the class, a whole number in [0, ", limit, ")",
+                     quantity ? ": there would be more classes than rows; quantities are not learnt here" : ""),
+                where));
+  }
+  examples.classes = classes;
+  if (classes > 0 || count == 0) return;
+  const auto [least, most] = std::ranges::minmax(examples.labels);
+  require<FileError>(least != most, "examples", where, file, ": every row is of class ", most,
+                     ", expected two classes at least");
+  examples.classes = most + 1;
+}
+
 Examples examples_from_table(const Table& table, const std::string& name, int64_t classes, Where where) {
   require<FileError>(table.columns >= 2, "examples", where, name, ": found ", table.columns,
                      " columns, expected features and then the class");
-  Examples out{table.rows, table.columns - 1, classes, {}, {}};
+  Examples out{table.rows, table.columns - 1, 0, {}, {}};
   out.inputs.reserve(static_cast<size_t>(out.count * out.features));
-  out.labels.reserve(static_cast<size_t>(out.count));
-  const float limit = classes > 0 ? static_cast<float>(classes) : 1e6f;
+  std::vector<double> labels;
   for (int64_t row = 0; row < table.rows; ++row) {
     const auto begin = table.values.begin() + row * table.columns;
-    const float label = begin[out.features];
-    if (!(label >= 0 && label < limit && label == std::floor(label)))
-      throw FileError(located("examples",
-                              join(name, ": line ", table.first_line + row, ": column ", table.columns, ": found ",
-                                   label, ", expected the class, a whole number in [0, ", limit, ")"),
-                              where));
     out.inputs.insert(out.inputs.end(), begin, begin + out.features);
-    out.labels.push_back(static_cast<int64_t>(label));
+    labels.push_back(begin[out.features]);
   }
-  if (classes == 0 && out.count > 0) out.classes = *std::max_element(out.labels.begin(), out.labels.end()) + 1;
+  const auto place = [&](int64_t row) { return join("line ", table.first_line + row, ": column ", table.columns); };
+  set_labels(out, labels, classes, name, place, where);
   return out;
 }
 

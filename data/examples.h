@@ -1,6 +1,7 @@
 // Labelled rows of numbers: what a classifier is trained on.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,8 +20,13 @@ struct Examples {
   std::vector<float> inputs_f32() const { return {inputs.begin(), inputs.end()}; }
 };
 
-/// Examples from a table whose last column is the class (a whole number from 0). `classes` 0: one more than the largest
-/// label. Throws FileError naming `name`, line and column for a label that is not a class.
+/// Gives `examples` their labels, found in `file`: whole numbers in [0, classes). `classes` 0: the rows say it
+/// themselves, who train a model then: one more than the largest label, but no more than there are rows, and two that
+/// have rows at least. Throws FileError for others, naming the file and `place(i)`, where label i stands in it.
+void set_labels(Examples& examples, std::span<const double> labels, int64_t classes, const std::string& file,
+                const std::function<std::string(int64_t)>& place, Where where = Where::current());
+
+/// Examples from a table whose last column is the class. `classes` as for set_labels, which names line and column.
 Examples examples_from_table(const Table& table, const std::string& name, int64_t classes = 0,
                              Where where = Where::current());
 

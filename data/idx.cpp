@@ -107,16 +107,10 @@ Examples read_idx_examples(const std::string& images, const std::string& labels,
   require<FileError>(pictures.sizes[0] == names.sizes[0], "idx", where, images, " has ", pictures.sizes[0],
                      " images, but ", labels, " has ", names.sizes[0], " labels");
   require<FileError>(!pictures.values.empty(), "idx", where, images, ": has no images");
-  Examples out{pictures.sizes[0], static_cast<int64_t>(pictures.values.size()) / pictures.sizes[0], classes, {}, {}};
+  Examples out{pictures.sizes[0], static_cast<int64_t>(pictures.values.size()) / pictures.sizes[0], 0, {}, {}};
   out.inputs = std::move(pictures.values);
-  const float limit = classes > 0 ? static_cast<float>(classes) : 1e6f;
-  for (size_t i = 0; i < names.values.size(); ++i) {
-    const float label = names.values[i];
-    require<FileError>(label >= 0 && label < limit && label == std::floor(label), "idx", where, labels, ": label ", i,
-                       ": found ", label, ", expected a whole number in [0, ", limit, ")");
-    out.labels.push_back(static_cast<int64_t>(label));
-  }
-  if (classes == 0) out.classes = *std::max_element(out.labels.begin(), out.labels.end()) + 1;
+  set_labels(
+      out, names.values, classes, labels, [](int64_t i) { return join("label ", i); }, where);
   return out;
 }
 

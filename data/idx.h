@@ -27,7 +27,7 @@ IdxArray read_idx(const std::string& path, Where where = Where::current());
 IdxArray parse_idx(std::string_view bytes, const std::string& name, Where where = Where::current());
 
 /// A labelled set from a file of images and one of labels; images are flattened. Throws FileError when the files are
-/// swapped, their counts differ, or a label is not a class (`classes` 0: one more than the largest label).
+/// swapped, their counts differ, or a label is not a class (`classes` as for set_labels).
 Examples read_idx_examples(const std::string& images, const std::string& labels, int64_t classes = 0,
                            Where where = Where::current());
 

@@ -40,7 +40,8 @@ TEST_CASE("a perceptron learns any table or IDX files, and eval reads it back", 
   write_bytes(scratch / "rows.csv", "10,20,1,1\n");
   check_refused(predict_rows, {"rows.csv: found 4 columns, expected 2, or one more with the class"});
   write_bytes(path, "1,0\n2,1\n");
-  check_refused({"eval", "--data", path, "--model", model}, {path, "1 features", "takes 2"});
+  check_refused({"eval", "--data", path, "--model", model},
+                {path, "has rows of 1 features, expected 2 as in training"});
   write_bytes(model + "/config.json", replaced(read_bytes(model + "/config.json"), "\"input_mean\"", "\"mean\""));
   check_refused({"eval", "--data", path, "--model", model}, {"config.json", "input_mean"});
 
@@ -79,7 +80,7 @@ TEST_CASE("a perceptron is tested on rows of their own file", "[command_models]"
 
   write_bytes(scratch / "test.csv", test + "1,2,2\n");
   check_refused(command + Arguments{"--resume", "--test_data", scratch / "test.csv"},
-                {"test.csv has rows of 2 features and 3 classes", "train.csv of 2 and 2"});
+                {"test.csv: line 31: column 3: found 2, expected the class, a whole number in [0, 2)"});
   check_refused(command + Arguments{"--resume", "--test_labels", scratch / "test.csv"}, {"goes with --test_data"});
 }
 
@@ -98,6 +99,29 @@ TEST_CASE("a perceptron tells apart what f32 does not, and its files keep what t
   CHECK(asked.out.find("\n{\"class\":0,") != std::string::npos);
   const auto config = nlohmann::json::parse(read_bytes(model + "/config.json"));
   CHECK(std::abs(config["input_mean"][0].get<double>() - 1700000005) < 1);
+}
+
+TEST_CASE("classes that no row has are told, a table of quantities is refused", "[command_models]") {
+  const Scratch scratch;
+  const std::string path = scratch / "rows.csv", model = scratch / "model";
+  auto told = [&](int times, int plus) {
+    std::string text;
+    for (int i = 0; i < 40; ++i) text += cinta::join(i, ",", i % 2 * times + plus, "\n");
+    write_bytes(path, text);
+    Arguments loud = mlp(path, model) + Arguments{"--overwrite"};
+    std::erase(loud, "--quiet");
+    return run_cinta(loud).error;
+  };
+  CHECK(told(1, 0).starts_with(path + ": 40 rows of 1 features, 2 classes\n"));
+  CHECK(told(3, 1).starts_with(path + ": 40 rows of 1 features, 5 classes (no row is of class 0, 2, 3)\n"));
+  CHECK(told(14, 0).find(" 15 classes (no row is of class 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 3 more)\n") !=
+        std::string::npos);
+  write_bytes(path, "44,1\n");  // of one class: to evaluate with, not to learn from
+  CHECK(run_cinta({"eval", "--data", path, "--model", model}).code == 0);
+  write_bytes(path, "44,1\n45,1\n46,1\n");
+  check_refused_early(scratch, train_mlp, path, {}, {path, "every row is of class 1"});
+  write_bytes(path, "44,168782\n122,488098\n");
+  check_refused_early(scratch, train_mlp, path, {}, {path, "line 1: column 2: found 168782", "more classes than rows"});
 }
 
 TEST_CASE("a character model is evaluated on a text of its characters", "[command_models]") {

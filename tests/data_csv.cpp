@@ -137,12 +137,12 @@ TEST_CASE("Files are read whole, plain or gzip", "[data]") {
 }
 
 TEST_CASE("Labelled rows from a table", "[data]") {
-  const Examples examples = examples_from_table(parse_csv("1,2,0\n3,4,2\n", "t"), "t");
-  CHECK(examples.count == 2);
+  const Examples examples = examples_from_table(parse_csv("1,2,0\n3,4,2\n5,6,2\n", "t"), "t");
+  CHECK(examples.count == 3);
   CHECK(examples.features == 2);
   CHECK(examples.classes == 3);
-  CHECK(examples.inputs == std::vector<double>{1, 2, 3, 4});
-  CHECK(examples.labels == std::vector<int64_t>{0, 2});
+  CHECK(examples.inputs == std::vector<double>{1, 2, 3, 4, 5, 6});
+  CHECK(examples.labels == std::vector<int64_t>{0, 2, 2});
   const auto message = [](const char* text, int64_t classes) {
     return error_of<FileError>([&] { examples_from_table(parse_csv(text, "t.csv"), "t.csv", classes); });
   };
@@ -151,6 +151,14 @@ TEST_CASE("Labelled rows from a table", "[data]") {
   CHECK_THAT(message("1,-1\n", 0), Contains("line 1: column 2: found -1"));
   CHECK_THAT(message("a,b\n1,0\n2,-1\n", 0), Contains("line 3: column 2: found -1"));
   CHECK_THAT(message("1,0.5\n", 0), Contains("found 0.5"));
+  CHECK_THAT(
+      message("area,price\n1,0\n2,804437\n", 0),
+      Contains("t.csv: line 3: column 2: found 804437, expected the class, a whole number in [0, 2): there would "
+               "be more classes than rows"));
+  CHECK_THAT(message("1,0\n2,1e30\n", 0), Contains("found 1e+30"));
+  CHECK(message("1,0\n2,1\n", 0) == "no error");
+  CHECK_THAT(message("1,1\n2,1\n", 0), Contains("t.csv: every row is of class 1, expected two classes at least"));
+  CHECK(message("1,1\n2,1\n", 2) == "no error");  // the model that these are for knows of a second class
   CHECK_THAT(message("1\n", 0), Contains("found 1 columns, expected features and then the class"));
 }
 

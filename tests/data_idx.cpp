@@ -75,7 +75,7 @@ TEST_CASE("Images and labels belong together", "[data]") {
   const std::string images = folder / "images", labels = folder / "labels";
   write_bytes(images, header(8, {2, 1, 2}) + "\1\2\3\4"s);
   write_bytes(labels, header(8, {2}) + "\3\0"s);
-  const Examples examples = read_idx_examples(images, labels);
+  const Examples examples = read_idx_examples(images, labels, 4);
   CHECK(examples.count == 2);
   CHECK(examples.features == 2);
   CHECK(examples.classes == 4);
@@ -86,7 +86,8 @@ TEST_CASE("Images and labels belong together", "[data]") {
   };
   CHECK_THAT(message(labels, images), Contains("labels: found 1 dimension") && Contains("this is a labels file"));
   CHECK_THAT(message(images, images), Contains("images: found 3 dimensions") && Contains("this is an images file"));
-  CHECK_THAT(message(images, labels, 3), Contains("labels: label 0: found 3, expected a whole number in [0, 3)"));
+  CHECK_THAT(message(images, labels, 3),
+             Contains("labels: label 0: found 3, expected the class, a whole number in [0, 3)"));
   write_bytes(labels, header(8, {3}) + "\3\0\1"s);
   CHECK_THAT(message(images, labels), Contains("images has 2 images, but ") && Contains("labels has 3 labels"));
   write_bytes(images, header(8, {0, 1, 2}));

@@ -4,9 +4,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "cinta/data/digits.h"
 #include "cinta/data/file.h"
-#include "cinta/data/idx.h"
 #include "cinta/train/character_task.h"
 #include "cinta/train/classifier.h"
 #include "cinta/train/masked_task.h"
@@ -21,14 +19,6 @@
 #include "tools/train_options.h"
 
 namespace cinta::tools {
-
-data::Examples read_examples(const std::string& data, const std::string& labels) {
-  constexpr int64_t generated_count = 1797;  // as many as the UCI set's test part
-  if (!labels.empty()) return data::read_idx_examples(data, labels, 0, Where());
-  if (data == "generated") return data::generate_digits(generated_count, 0);
-  return data::examples_from_table(data::read_csv(data, {}, Where()), data, 0, Where());
-}
-
 namespace {
 
 struct Options {
@@ -56,11 +46,8 @@ Evaluation evaluate(train::Task& task, const Options& options) {
 
 Evaluation evaluate_mlp(const Options& options) {
   auto [classifier, report] = train::load_classifier(options.model.directory);
-  data::Examples examples = read_examples(options.data, options.labels);
-  require<FileError>(examples.features == classifier.sizes.front() && examples.classes <= classifier.sizes.back(),
-                     "eval", Where(), options.data, " has rows of ", examples.features, " features and ",
-                     examples.classes, " classes, ", options.model.directory, " takes ", classifier.sizes.front(),
-                     " and tells ", classifier.sizes.back(), " apart");
+  const std::vector<int64_t>& sizes = classifier.sizes;
+  data::Examples examples = read_examples(options.data, options.labels, sizes.front(), sizes.back());
   classifier.standardizer.apply(examples);
   return {train::evaluate(classifier, examples, cpu), std::move(report)};
 }
