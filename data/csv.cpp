@@ -1,6 +1,9 @@
 // One pass over the text, line by line, field by field.
 #include "cinta/data/csv.h"
 
+#include <algorithm>
+#include <array>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -85,11 +88,20 @@ struct Parser {
   }
 };
 
+/// Whether a field is how programs write that there is no value.
+bool is_missing(std::string_view field) {
+  std::string lower(field);
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  constexpr std::array spellings{"", "na", "n/a", "nan", "null", "none", "?"};
+  return std::ranges::find(spellings, lower) != spellings.end();
+}
+
 bool names_columns(const std::vector<std::string_view>& fields, Header header) {
   if (header != Header::detect) return header == Header::present;
-  for (std::string_view field : fields)
-    if (number(field)) return false;
-  return true;
+  size_t counted = 0;
+  while (counted < fields.size() && fields[counted] == std::to_string(counted)) ++counted;
+  if (counted == fields.size() && counted > 2) return true;
+  return std::ranges::none_of(fields, number) && !std::ranges::all_of(fields, is_missing);
 }
 
 }  // namespace

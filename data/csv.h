@@ -14,9 +14,13 @@ struct Table {
   int64_t rows = 0, columns = 0;
   std::vector<double> values;
   int64_t first_line = 1;  ///< of the file, that row 0 stands in; rows are consecutive lines
+
+  bool has_header() const { return first_line > 1; }
 };
 
-/// Whether the first line names the columns. `detect`: it does when none of its fields is a number.
+/// Whether the first line names the columns. `detect`: it does when none of its fields is a number, unless all are
+/// missing values (NA, NaN, null, ?, nothing), and when they are 0, 1, 2 and so on, as pandas names columns that have
+/// no name. 0 and 1 alone are a row: of a feature and its class, rather.
 enum class Header { detect, present, absent };
 
 struct CsvOptions {

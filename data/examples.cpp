@@ -46,6 +46,7 @@ Examples examples_from_table(const Table& table, const std::string& name, int64_
     out.inputs.insert(out.inputs.end(), begin, begin + out.features);
     labels.push_back(begin[out.features]);
   }
+  out.has_header = table.has_header();
   const auto place = [&](int64_t row) { return join("line ", table.first_line + row, ": column ", table.columns); };
   set_labels(out, labels, classes, name, place, where);
   return out;

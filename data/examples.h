@@ -15,6 +15,7 @@ struct Examples {
   int64_t count = 0, features = 0, classes = 0;
   std::vector<double> inputs;  ///< [count, features]; double, so that what hardly differs does until it is standardised
   std::vector<int64_t> labels;  ///< [count], each in [0, classes)
+  bool has_header = false;      ///< they are from a file whose first line was taken for a header
 
   /// The inputs as a model reads them.
   std::vector<float> inputs_f32() const { return {inputs.begin(), inputs.end()}; }

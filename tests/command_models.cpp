@@ -124,6 +124,32 @@ TEST_CASE("classes that no row has are told, a table of quantities is refused", 
   check_refused_early(scratch, train_mlp, path, {}, {path, "line 1: column 2: found 168782", "more classes than rows"});
 }
 
+TEST_CASE("training, evaluation and prediction take the same line for a header, and say so", "[command_models]") {
+  const Scratch scratch;
+  const std::string path = scratch / "rows.csv", model = scratch / "model";
+  std::string rows;
+  for (int i = 0; i < 40; ++i) rows += cinta::join(i, ",", i * 7 % 40, ",", i % 2, "\n");
+  write_bytes(path, "0,1,2\n" + rows);
+  Arguments loud = mlp(path, model) + Arguments{"--test_data", path};
+  std::erase(loud, "--quiet");
+  const Finished trained = run_cinta(loud);
+  CHECK(trained.code == 0);
+  CHECK(trained.error.starts_with(path + ": 40 rows of 2 features, 2 classes\n" + path +
+                                  ": line 1 is taken for a header\n" + path + ": line 1 is taken for a header\n"));
+  const Finished evaluated = run_cinta({"eval", "--data", path, "--model", model});
+  CHECK(evaluated.error == path + ": line 1 is taken for a header\n");
+  const Finished predicted = run_cinta({"predict", "--data", path, "--model", model});
+  CHECK(predicted.error.starts_with(path + ": line 1 is taken for a header\n"));
+  CHECK(std::ranges::count(predicted.out, '\n') == 40);
+
+  write_bytes(path, rows);
+  CHECK(run_cinta({"eval", "--data", path, "--model", model}).out == evaluated.out);
+  write_bytes(path, "NA,NA,NA\n" + rows);
+  for (const Arguments& command : {mlp(path, scratch / "no"), Arguments{"eval", "--data", path, "--model", model},
+                                   Arguments{"predict", "--data", path, "--model", model}})
+    check_refused(command, {path, "line 1: column 1: found \"NA\", expected a finite number"});
+}
+
 TEST_CASE("a character model is evaluated on a text of its characters", "[command_models]") {
   const Scratch scratch;
   std::string text;

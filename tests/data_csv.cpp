@@ -62,6 +62,24 @@ TEST_CASE("A table of numbers", "[data]") {
   CHECK(parse_csv("1\n2\n", "t", {.header = Header::present}).rows == 1);
 }
 
+TEST_CASE("The first line of a table is a header or a row", "[data]") {
+  for (const char* header : {"a,b,c", "a,,", "0,1,2", "\"0\",\"1\",\"2\"", "NA,b,?"}) {
+    INFO(header);
+    const Table table = parse_csv(std::string(header) + "\n5,6,7\n", "t");
+    CHECK(table.has_header());
+    CHECK(table.values == std::vector<double>{5, 6, 7});
+  }
+  for (const char* row : {"0,1", "0,1,3", "1,2,3", "0,1,2.0", "0"}) {
+    INFO(row);
+    CHECK(!parse_csv(row, "t").has_header());
+  }
+  for (const char* row : {"NA,NA", "nan,NaN", ",", "?,null", "None,N/A"}) {
+    INFO(row);
+    CHECK_THAT(error_of<FileError>([&] { parse_csv(std::string(row) + "\n5,6\n", "t"); }),
+               Contains("t: line 1: column 1: found "));
+  }
+}
+
 TEST_CASE("Damaged tables say file, line and column", "[data]") {
   struct Case {
     std::string text, message;

@@ -48,6 +48,7 @@ Evaluation evaluate_mlp(const Options& options) {
   auto [classifier, report] = train::load_classifier(options.model.directory);
   const std::vector<int64_t>& sizes = classifier.sizes;
   data::Examples examples = read_examples(options.data, options.labels, sizes.front(), sizes.back());
+  if (examples.has_header) options.model.note(options.data + header_note);
   classifier.standardizer.apply(examples);
   return {train::evaluate(classifier, examples, cpu), std::move(report)};
 }

@@ -74,6 +74,7 @@ data::Examples read_rows(const Options& options, const std::vector<int64_t>& siz
   const std::string bytes = data::read_file(path);
   if (!bytes.starts_with('\0')) {
     const data::Table table = data::parse_csv(bytes, path);
+    if (table.has_header()) options.model.note(path + header_note);
     if (table.columns == features + 1) {
       data::Examples rows = data::examples_from_table(table, path, sizes.back(), Where());
       options.model.note(path + passed_over);

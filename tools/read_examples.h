@@ -12,4 +12,7 @@ namespace cinta::tools {
 data::Examples read_examples(const std::string& data, const std::string& labels, int64_t features = 0,
                              int64_t classes = 0);
 
+/// Said of a file of rows that has one.
+inline constexpr const char* header_note = ": line 1 is taken for a header";
+
 }  // namespace cinta::tools

@@ -56,7 +56,11 @@ void train_mlp(const MlpOptions& options) {
   const data::Examples test = options.test_data.empty() ? data::Examples()
                                                         : read_examples(options.test_data, options.test_labels,
                                                                         examples.features, examples.classes);
-  if (!options.run.quiet) std::fprintf(stderr, "%s: %s\n", options.data.c_str(), described(examples).c_str());
+  if (!options.run.quiet) {
+    std::fprintf(stderr, "%s: %s\n", options.data.c_str(), described(examples).c_str());
+    for (const auto& [rows, path] : {std::pair{&examples, &options.data}, {&test, &options.test_data}})
+      if (rows->has_header) std::fprintf(stderr, "%s%s\n", path->c_str(), header_note);
+  }
   uint32_t crc32 = 0;
   for (const data::Examples* part : {&examples, &test})
     crc32 = data::crc32_of(std::as_bytes(std::span(part->labels)),
