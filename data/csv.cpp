@@ -63,9 +63,24 @@ std::string shown(std::string_view field) {
   return '"' + std::string(field.substr(0, 24)) + (field.size() > 24 ? "..." : "") + '"';
 }
 
+/// What separates two numbers in one of the fields, where no comma does; null where nothing seems to.
+const char* separator_in(const std::vector<std::string_view>& fields) {
+  constexpr std::array<std::pair<char, const char*>, 4> known{
+      {{';', "';'"}, {'|', "'|'"}, {'\t', "tabs"}, {' ', "blanks"}}};
+  for (std::string_view field : fields)
+    for (const auto& [separator, shown] : known) {
+      const size_t at = field.find(separator);
+      if (at == field.npos || !number(trim(field.substr(0, at)))) continue;
+      const std::string_view rest = trim(field.substr(at + 1));
+      if (number(trim(rest.substr(0, rest.find(separator))))) return shown;
+    }
+  return nullptr;
+}
+
 struct Parser {
   const std::string& name;
   Where where;
+  std::string_view last_column;
   Table table;
   int64_t line_number = 0;
 
@@ -74,14 +89,23 @@ struct Parser {
     throw FileError(located("csv", join(name, ": line ", line_number, ": ", parts...), where));
   }
 
+  /// Of a row that is none: what separates its fields, where that seems to be no comma, else `parts`.
+  template <class... Parts>
+  [[noreturn]] void fail_row(const std::vector<std::string_view>& fields, const Parts&... parts) const {
+    const char* separator = separator_in(fields);
+    if (separator) fail("the fields seem to be separated by ", separator, ", expected commas");
+    fail(parts...);
+  }
+
   void add_row(const std::vector<std::string_view>& fields) {
     const int64_t count = static_cast<int64_t>(fields.size());
-    if (count != table.columns) fail("found ", count, " columns, expected ", table.columns);
+    if (count != table.columns) fail_row(fields, "found ", count, " columns, expected ", table.columns);
     for (int64_t column = 0; column < count; ++column) {
       const std::string_view field = fields[static_cast<size_t>(column)];
       const std::optional<double> value = number(field);
-      if (!value && field.empty()) fail("column ", column + 1, ": found nothing, expected a number");
-      if (!value) fail("column ", column + 1, ": found ", shown(field), ", expected a finite number");
+      if (!value)
+        fail_row(fields, "column ", column + 1, ": found ", field.empty() ? "nothing" : shown(field), ", expected ",
+                 column + 1 < count ? "a finite number" : last_column);
       table.values.push_back(*value);
     }
     ++table.rows;
@@ -101,13 +125,17 @@ bool names_columns(const std::vector<std::string_view>& fields, Header header) {
   size_t counted = 0;
   while (counted < fields.size() && fields[counted] == std::to_string(counted)) ++counted;
   if (counted == fields.size() && counted > 2) return true;
-  return std::ranges::none_of(fields, number) && !std::ranges::all_of(fields, is_missing);
+  return std::ranges::none_of(fields, [](auto field) { return number(field).has_value(); }) &&
+         !std::ranges::all_of(fields, is_missing) && !separator_in(fields);
 }
 
 }  // namespace
 
 Table parse_csv(std::string_view text, const std::string& name, CsvOptions options, Where where) {
-  Parser parser{name, where, {.rows = 0, .columns = options.columns, .values = {}, .first_line = 1}};
+  require<FileError>(!text.starts_with("\xff\xfe") && !text.starts_with("\xfe\xff"), "csv", where, name,
+                     ": is text in UTF-16, expected ASCII or UTF-8");
+  Parser parser{
+      name, where, options.last_column, {.rows = 0, .columns = options.columns, .values = {}, .first_line = 1}};
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // the byte order mark some programs write
   std::vector<std::string_view> fields;
   int64_t blank = 0;  // the first blank line of a run; only lines at the end may be blank
@@ -120,8 +148,9 @@ Table parse_csv(std::string_view text, const std::string& name, CsvOptions optio
     }
     if (blank != 0) {
       parser.line_number = blank;
-      parser.fail("blank line inside the table");
+      parser.fail("blank line ", blank == 1 ? "before" : "inside", " the table");
     }
+    if (line.find('\0') != line.npos) parser.fail("found a NUL byte, expected text");
     if (!split(line, fields)) parser.fail("a quote is never closed");
     if (fields.size() > most_columns) parser.fail("found more than ", most_columns, " columns");
     if (parser.line_number == 1) {

@@ -25,13 +25,15 @@ enum class Header { detect, present, absent };
 
 struct CsvOptions {
   Header header = Header::detect;
-  int64_t columns = 0;  ///< the number every row must have; 0: as many as the first row
+  int64_t columns = 0;                               ///< the number every row must have; 0: as many as the first row
+  std::string_view last_column = "a finite number";  ///< what a message says is expected there
 };
 
 /// Reads a table. Lines end in LF or CRLF, the last one may lack its end, blank lines may stand at the end only; fields
 /// may be quoted; every value must be a finite number that fits f32.
 /// Throws FileError naming file, line and column: ragged row, wrong column count, text or nothing where a number should
-/// be, blank line inside, no row at all.
+/// be, fields that something else than commas seems to separate, blank line before or between rows, bytes that are no
+/// text in ASCII or UTF-8, no row at all.
 Table read_csv(const std::string& path, CsvOptions options = {}, Where where = Where::current());
 
 /// The same from memory; `name` stands for the file in messages.

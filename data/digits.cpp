@@ -98,7 +98,7 @@ void draw(double* out, uint64_t seed, int64_t index) {
 }  // namespace
 
 Examples read_digits(const std::string& path, Where where) {
-  const Table table = read_csv(path, {.header = Header::detect, .columns = pixels + 1}, where);
+  const Table table = read_csv(path, {.columns = pixels + 1, .last_column = class_column}, where);
   for (size_t i = 0; i < table.values.size(); ++i)
     if (i % (pixels + 1) != pixels && (table.values[i] < 0 || table.values[i] > brightest))
       throw FileError(

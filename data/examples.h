@@ -4,6 +4,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cinta/core/error.h"
@@ -26,6 +27,9 @@ struct Examples {
 /// have rows at least. Throws FileError for others, naming the file and `place(i)`, where label i stands in it.
 void set_labels(Examples& examples, std::span<const double> labels, int64_t classes, const std::string& file,
                 const std::function<std::string(int64_t)>& place, Where where = Where::current());
+
+/// What the last column of such a table holds, as messages say it.
+inline constexpr std::string_view class_column = "the class, a whole number 0, 1, ..";
 
 /// Examples from a table whose last column is the class. `classes` as for set_labels, which names line and column.
 Examples examples_from_table(const Table& table, const std::string& name, int64_t classes = 0,

@@ -19,6 +19,9 @@ struct IdxArray {
   std::vector<double> values;  ///< row-major, whatever the type; all finite and in the range of f32
 };
 
+/// Whether a file begins as those of IDX do, and no text does.
+inline bool looks_like_idx(std::string_view bytes) { return bytes.starts_with(std::string_view("\0\0", 2)); }
+
 /// Reads an IDX file, plain or gzip. Throws FileError: wrong magic, unknown type, no or more than four dimensions, a
 /// size that overflows, too few or too many bytes, damaged gzip.
 IdxArray read_idx(const std::string& path, Where where = Where::current());

@@ -60,6 +60,10 @@ TEST_CASE("a perceptron learns any table or IDX files, and eval reads it back", 
                 {"images have 4 pixels", "1 images with 5"});
   check_refused_early(scratch, train_mlp, scratch / "labels", {"--labels", scratch / "images"},
                       {"labels", "dimension"});
+  check_refused_early(scratch, train_mlp, scratch / "images", {}, {"images: looks like IDX images", "--labels"});
+  write_bytes(path, "length,kind\n5.1,setosa\n");
+  check_refused_early(scratch, train_mlp, path, {},
+                      {"line 2: column 2: found \"setosa\", expected the class, a whole number 0, 1, .."});
 }
 
 TEST_CASE("a perceptron is tested on rows of their own file", "[command_models]") {

@@ -63,7 +63,7 @@ TEST_CASE("A table of numbers", "[data]") {
 }
 
 TEST_CASE("The first line of a table is a header or a row", "[data]") {
-  for (const char* header : {"a,b,c", "a,,", "0,1,2", "\"0\",\"1\",\"2\"", "NA,b,?"}) {
+  for (const char* header : {"a,b,c", "a,,", "0,1,2", "\"0\",\"1\",\"2\"", "NA,b,?", "5 minutes,10 minutes,class"}) {
     INFO(header);
     const Table table = parse_csv(std::string(header) + "\n5,6,7\n", "t");
     CHECK(table.has_header());
@@ -96,15 +96,32 @@ TEST_CASE("Damaged tables say file, line and column", "[data]") {
       {"1,2\n3,four\n", "t.csv: line 2: column 2: found \"four\", expected a finite number"},
       {"a,2\n", "t.csv: line 1: column 1: found \"a\", expected a finite number"},
       {"a,b\n", "t.csv: line 1: column 1: found \"a\"", {.header = Header::absent}},
-      {"1,2\n3,\n", "t.csv: line 2: column 2: found nothing, expected a number"},
+      {"1,2\n3,\n", "t.csv: line 2: column 2: found nothing, expected a finite number"},
+      {"1,2\n3,four\n", "line 2: column 2: found \"four\", expected a class", {.last_column = "a class"}},
+      {"one,2\n", "line 1: column 1: found \"one\", expected a finite number", {.last_column = "a class"}},
       {"1,nan\n", "column 2: found \"nan\""},
       {"1,1e99\n", "column 2: found \"1e99\""},
       {"1,inf\n", "column 2: found \"inf\""},
       {"1,0x10\n", "column 2: found \"0x10\""},
       {"1,+-1\n", "column 2: found \"+-1\""},
-      {"1;2\n", "t.csv: has no row of numbers"},
-      {"1,2\n1;2\n", "t.csv: line 2: found 1 columns, expected 2"},
+      {"1;2\n", "t.csv: line 1: the fields seem to be separated by ';', expected commas"},
+      {"a;b\n1;2\n", "t.csv: line 2: the fields seem to be separated by ';'"},
+      {"a;b\n0,5;1\n", "t.csv: line 2: the fields seem to be separated by ';'"},  // decimal commas
+      {"1\t2\tx\n", "t.csv: line 1: the fields seem to be separated by tabs"},
+      {"1.5 2\n", "t.csv: line 1: the fields seem to be separated by blanks"},
+      {"1|2\n", "t.csv: line 1: the fields seem to be separated by '|'"},
+      {"1,two words\n", "found \"two words\", expected a finite number"},
       {"1,2\n\n3,4\n", "t.csv: line 2: blank line inside the table"},
+      {"\n\n1,2\n", "t.csv: line 1: blank line before the table"},
+      {std::string("1,2\n3,\0 4\n", 10), "t.csv: line 2: found a NUL byte, expected text"},
+      {std::string("\xff\xfe"
+                   "1\0,\0",
+                   6),
+       "t.csv: is text in UTF-16, expected ASCII or UTF-8"},
+      {std::string("\xfe\xff\0"
+                   "1\0,",
+                   6),
+       "t.csv: is text in UTF-16"},
       {"1,\"2\n", "t.csv: line 1: a quote is never closed"},
       {"1,a long field that goes on and on\n", "found \"a long field that goes o...\""},
   };

@@ -66,13 +66,13 @@ data::LabelledText read_texts(const Options& options, const models::BertConfig& 
   return texts;
 }
 
-/// Rows of numbers as the classifier of `sizes` takes them: an IDX file of images, which no CSV is mistaken for, or a
-/// CSV, with the class in a last column or without.
+/// Rows of numbers as the classifier of `sizes` takes them: an IDX file of images, or a CSV, with the class in a last
+/// column or without.
 data::Examples read_rows(const Options& options, const std::vector<int64_t>& sizes) {
   const std::string& path = options.data;
   const int64_t features = sizes.front();
   const std::string bytes = data::read_file(path);
-  if (!bytes.starts_with('\0')) {
+  if (!data::looks_like_idx(bytes)) {
     const data::Table table = data::parse_csv(bytes, path);
     if (table.has_header()) options.model.note(path + header_note);
     if (table.columns == features + 1) {

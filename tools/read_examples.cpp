@@ -2,6 +2,7 @@
 #include "tools/read_examples.h"
 
 #include "cinta/data/digits.h"
+#include "cinta/data/file.h"
 #include "cinta/data/idx.h"
 
 namespace cinta::tools {
@@ -13,7 +14,12 @@ data::Examples read_examples(const std::string& data, const std::string& labels,
                        " features, expected ", features, " as in training");
   };
   if (labels.empty() && data != "generated") {
-    const data::Table table = data::read_csv(data, {}, Where());
+    const std::string bytes = data::read_file(data);
+    require<FileError>(
+        !data::looks_like_idx(bytes), "examples", Where(), data,
+        ": looks like IDX images, which take the file of their classes too: --labels, or for --test_data "
+        "--test_labels");
+    const data::Table table = data::parse_csv(bytes, data, {.last_column = data::class_column}, Where());
     check(table.columns - 1);
     return data::examples_from_table(table, data, classes, Where());
   }
