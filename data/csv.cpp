@@ -80,7 +80,7 @@ const char* separator_in(const std::vector<std::string_view>& fields) {
 struct Parser {
   const std::string& name;
   Where where;
-  std::string_view last_column;
+  CsvOptions options;
   Table table;
   int64_t line_number = 0;
 
@@ -102,10 +102,10 @@ struct Parser {
     if (count != table.columns) fail_row(fields, "found ", count, " columns, expected ", table.columns);
     for (int64_t column = 0; column < count; ++column) {
       const std::string_view field = fields[static_cast<size_t>(column)];
-      const std::optional<double> value = number(field);
+      const std::optional<double> value = column + 1 == options.unread ? 0 : number(field);
       if (!value)
         fail_row(fields, "column ", column + 1, ": found ", field.empty() ? "nothing" : shown(field), ", expected ",
-                 column + 1 < count ? "a finite number" : last_column);
+                 column + 1 < count ? "a finite number" : options.last_column);
       table.values.push_back(*value);
     }
     ++table.rows;
@@ -134,8 +134,7 @@ bool names_columns(const std::vector<std::string_view>& fields, Header header) {
 Table parse_csv(std::string_view text, const std::string& name, CsvOptions options, Where where) {
   require<FileError>(!text.starts_with("\xff\xfe") && !text.starts_with("\xfe\xff"), "csv", where, name,
                      ": is text in UTF-16, expected ASCII or UTF-8");
-  Parser parser{
-      name, where, options.last_column, {.rows = 0, .columns = options.columns, .values = {}, .first_line = 1}};
+  Parser parser{name, where, options, {.rows = 0, .columns = options.columns, .values = {}, .first_line = 1}};
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // the byte order mark some programs write
   std::vector<std::string_view> fields;
   int64_t blank = 0;  // the first blank line of a run; only lines at the end may be blank

@@ -25,7 +25,8 @@ enum class Header { detect, present, absent };
 
 struct CsvOptions {
   Header header = Header::detect;
-  int64_t columns = 0;                               ///< the number every row must have; 0: as many as the first row
+  int64_t columns = 0;  ///< the number every row must have; 0: as many as the first row
+  int64_t unread = 0;   ///< the column, counted from 1, whose fields may be anything and become 0; 0: none
   std::string_view last_column = "a finite number";  ///< what a message says is expected there
 };
 

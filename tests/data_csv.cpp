@@ -62,6 +62,12 @@ TEST_CASE("A table of numbers", "[data]") {
   CHECK(parse_csv("1\n2\n", "t", {.header = Header::present}).rows == 1);
 }
 
+TEST_CASE("A column that is not read may hold anything", "[data]") {
+  const Table table = parse_csv("1,?,3\n4,setosa,6\n", "t", {.unread = 2});
+  CHECK(table.values == std::vector<double>{1, 0, 3, 4, 0, 6});
+  CHECK_THAT(error_of<FileError>([&] { parse_csv("1,?,x\n", "t", {.unread = 2}); }), Contains("column 3: found \"x\""));
+}
+
 TEST_CASE("The first line of a table is a header or a row", "[data]") {
   for (const char* header : {"a,b,c", "a,,", "0,1,2", "\"0\",\"1\",\"2\"", "NA,b,?", "5 minutes,10 minutes,class"}) {
     INFO(header);

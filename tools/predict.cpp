@@ -66,23 +66,21 @@ data::LabelledText read_texts(const Options& options, const models::BertConfig& 
   return texts;
 }
 
-/// Rows of numbers as the classifier of `sizes` takes them: an IDX file of images, or a CSV, with the class in a last
-/// column or without.
-data::Examples read_rows(const Options& options, const std::vector<int64_t>& sizes) {
+/// Rows of numbers as a classifier of so many features takes them: an IDX file of images, or a CSV, with anything in a
+/// last column, where labels stand, or without it.
+data::Examples read_rows(const Options& options, int64_t features) {
   const std::string& path = options.data;
-  const int64_t features = sizes.front();
   const std::string bytes = data::read_file(path);
   if (!data::looks_like_idx(bytes)) {
-    const data::Table table = data::parse_csv(bytes, path);
+    const data::Table table = data::parse_csv(bytes, path, {.unread = features + 1});
+    require<FileError>(table.columns == features || table.columns == features + 1, "predict", Where(), path, ": found ",
+                       table.columns, " columns, expected ", features, ", or one more with the class");
     if (table.has_header()) options.model.note(path + header_note);
-    if (table.columns == features + 1) {
-      data::Examples rows = data::examples_from_table(table, path, sizes.back(), Where());
-      options.model.note(path + passed_over);
-      return rows;
-    }
-    require<FileError>(table.columns == features, "predict", Where(), path, ": found ", table.columns,
-                       " columns, expected ", features, ", or one more with the class");
-    return {table.rows, table.columns, 0, table.values, {}};
+    if (table.columns > features) options.model.note(path + passed_over);
+    data::Examples out{table.rows, features, 0, {}, {}};
+    for (auto row = table.values.begin(); row != table.values.end(); row += table.columns)
+      out.inputs.insert(out.inputs.end(), row, row + features);
+    return out;
   }
   data::IdxArray images = data::parse_idx(bytes, path);
   const int64_t count = images.sizes.front();
@@ -94,7 +92,7 @@ data::Examples read_rows(const Options& options, const std::vector<int64_t>& siz
 Outputs run_mlp(const Options& options) {
   const auto [classifier, report] = train::load_classifier(options.model.directory);
   options.model.note(report);
-  data::Examples rows = read_rows(options, classifier.sizes);
+  data::Examples rows = read_rows(options, classifier.sizes.front());
   require<FileError>(rows.count > 0, "predict", Where(), options.data, ": has no rows");
   classifier.standardizer.apply(rows);
   const Tensor inputs = from_values(rows.inputs_f32(), {rows.count, rows.features});
