@@ -3,7 +3,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 
@@ -15,6 +14,7 @@
 #include "cinta/ops/shape.h"
 #include "cinta/train/classifier.h"
 #include "tools/settings_file.h"
+#include "tools/widths.h"
 
 namespace cinta::tools {
 namespace {
@@ -68,17 +68,6 @@ SampleStep mlp_step(const std::vector<int64_t>& sizes, int64_t batch, const Sour
   return {.model = std::move(mlp), .loss = loss};
 }
 
-/// "784,512,10": an MLP's widths; empty for anything else.
-std::vector<int64_t> sizes_of(const std::string& text) {
-  if (text.find_first_not_of("0123456789,") != text.npos) return {};
-  std::vector<int64_t> sizes;
-  for (const std::string& one : CLI::detail::split(text, ',')) {
-    const auto [end, error] = std::from_chars(one.data(), one.data() + one.size(), sizes.emplace_back());
-    require(error == std::errc(), "mlp", Where(), "widths are numbers such as 784,512,10, given '", text, "'");
-  }
-  return sizes;
-}
-
 }  // namespace
 
 SampleModel sample_model(const std::string& text, int64_t vocabulary, int64_t sequence) {
@@ -88,7 +77,8 @@ SampleModel sample_model(const std::string& text, int64_t vocabulary, int64_t se
     return {.architecture = name, .config = models::read_config(text)};
   }
   if (text == "mlp") return {.architecture = text, .sizes = {784, 512, 512, 10}};
-  if (const auto sizes = sizes_of(text); !sizes.empty()) return {.architecture = "mlp", .sizes = sizes};
+  if (!text.empty() && text.find_first_not_of("0123456789,") == text.npos)
+    return {.architecture = "mlp", .sizes = widths_of(text)};
   require<FileError>(text.find('/') == text.npos, "model", Where(), text, ": there is no such directory");
   models::BertConfig config;
   try {

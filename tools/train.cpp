@@ -1,6 +1,8 @@
 // `cinta train mlp`, and what to train instead: train_bert.cpp, train_characters.cpp, train_classify.cpp.
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -10,13 +12,14 @@
 #include "tools/read_examples.h"
 #include "tools/settings_file.h"
 #include "tools/train_options.h"
+#include "tools/widths.h"
 
 namespace cinta::tools {
 namespace {
 
 struct MlpOptions : TrainOptions {
   std::string labels, test_data, test_labels;
-  std::vector<int64_t> hidden{128, 64};
+  std::vector<std::string> hidden{"128,64"};  ///< read as one list
   int64_t seeds = 1;
 };
 
@@ -65,6 +68,8 @@ void train_mlp(const MlpOptions& options) {
   for (const data::Examples* part : {&examples, &test})
     crc32 = data::crc32_of(std::as_bytes(std::span(part->labels)),
                            data::crc32_of(std::as_bytes(std::span(part->inputs)), crc32));
+  std::vector<int64_t> hidden;
+  for (const std::string& some : options.hidden) std::ranges::copy(widths_of(some), std::back_inserter(hidden));
   double sum = 0, squares = 0;
   for (int64_t i = 0; i < options.seeds; ++i) {
     const uint64_t seed = options.seed + static_cast<uint64_t>(i);
@@ -72,7 +77,7 @@ void train_mlp(const MlpOptions& options) {
     const data::Standardizer standardizer = data::Standardizer::learn(split.train);
     for (data::Examples* part : {&split.train, &split.test}) standardizer.apply(*part);
     const int64_t train_count = split.train.count, test_count = split.test.count;
-    train::ClassifyTask task(std::move(split), standardizer, options.hidden, options.batch_size, seed,
+    train::ClassifyTask task(std::move(split), standardizer, hidden, options.batch_size, seed,
                              parse_device(options.device));
     train::RunOptions run = options.resolve(train_count);
     if (i > 0 && !run.output_dir.empty()) run.output_dir += "/seed-" + std::to_string(seed);
@@ -126,7 +131,8 @@ void add_train(CLI::App& app) {
   mlp_command->add_option("--test_labels", mlp->test_labels, "IDX file of their classes");
   mlp_command->add_option("--hidden", mlp->hidden, "widths of the hidden layers")
       ->capture_default_str()
-      ->delimiter(',');
+      ->type_name("WIDTHS")
+      ->check(are_widths());
   mlp_command->add_option("--seeds", mlp->seeds, "runs with consecutive seeds")
       ->capture_default_str()
       ->check(at_least(1));
