@@ -35,7 +35,7 @@ TEST_CASE("a report that cannot be written is told once and does not end the tra
   for (const char* name : {"report.html", "times.jsonl"}) {
     const std::string directory = scratch / name;
     fs::create_directories(directory + "/" + name + "/in the way");
-    const Finished finished = run_cinta(short_training(directory));
+    const Finished finished = run_cinta(short_training(directory, {"--overwrite"}));
     INFO(finished.error);
     CHECK(finished.code == 0);
     CHECK(std::ranges::count(finished.error, '\n') == 1);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cinta/data/file.h"
+#include "cinta/train/checkpoint_names.h"
 #include "cinta/train/classify_task.h"
 #include "tools/commands.h"
 #include "tools/read_examples.h"
@@ -80,7 +81,7 @@ void train_mlp(const MlpOptions& options) {
     train::ClassifyTask task(std::move(split), standardizer, hidden, options.batch_size, seed,
                              parse_device(options.device));
     train::RunOptions run = options.resolve(train_count);
-    if (i > 0 && !run.output_dir.empty()) run.output_dir += "/seed-" + std::to_string(seed);
+    if (i > 0 && !run.output_dir.empty()) run.output_dir += "/" + train::seed_prefix + std::to_string(seed);
     const train::RunResult result = train::run(task, run, options.header("mlp", crc32));
     const double accuracy = 100 * train::number(result.evaluation, "eval_accuracy");
     if (options.publish(result, run.output_dir, {}, {{"seed", static_cast<int64_t>(seed)}}))

@@ -171,7 +171,7 @@ void TrainOptions::add_to(CLI::App& command) {
   command.add_option("--device", device, "where it is computed")->capture_default_str();
   command.add_option("--threads", threads, "0: all cores")->capture_default_str()->check(CLI::Range(0, 1024));
   command.add_flag("--resume", run.resume, "go on from the newest whole checkpoint");
-  command.add_flag("--overwrite", run.overwrite, "start anew where a run already lies");
+  command.add_flag("--overwrite", run.overwrite, "start anew where a run already lies, and remove its files");
   command.add_flag("--detect_anomaly", run.detect_anomaly, "find the op that makes the first NaN");
   reports.add_to(command);
   command.add_flag("--quiet", run.quiet, "no progress");

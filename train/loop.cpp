@@ -244,7 +244,7 @@ class Run {
   }
 
   void open_directory(const MetricFields& header) {
-    const std::string metrics = options_.output_dir + "/metrics.jsonl";
+    const std::string metrics = options_.output_dir + "/" + metrics_name;
     if (std::filesystem::is_directory(options_.output_dir))
       lock_.emplace(options_.output_dir, std::chrono::milliseconds(), false, where_);
     const CheckpointSearch search = newest_checkpoint(options_.output_dir, where_);
@@ -261,9 +261,17 @@ class Run {
     const bool ended = std::filesystem::exists(options_.output_dir + "/model.safetensors");
     require(options_.overwrite || options_.resume || !(search.newest || begun || ended), "train", where_,
             options_.output_dir, " already holds a run; --resume goes on with it, --overwrite starts anew");
+    const bool is_run = holds_run(options_.output_dir);
+    const std::string other =
+        is_run || options_.overwrite || options_.resume ? "" : name_of_run_file(options_.output_dir, where_);
+    require<FileError>(other.empty(), "train", where_, options_.output_dir, " holds no run, but ", other,
+                       ", which a run would write; take another directory, or --overwrite");
     make_directory(options_.output_dir, where_);
     if (!lock_) lock_.emplace(options_.output_dir, std::chrono::milliseconds(), false, where_);
-    remove_checkpoints(options_.output_dir, where_);
+    if (options_.overwrite && is_run)
+      remove_run(options_.output_dir, where_);
+    else
+      remove_checkpoints(options_.output_dir, where_);
     metrics_ = MetricsLog::create(metrics, header, where_);
   }
 

@@ -1,6 +1,8 @@
 // State by parameter name, in the formats the weights use.
 #include "cinta/train/run_files.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -26,6 +28,25 @@ nlohmann::ordered_json spelled(const std::vector<NamedNumber>& numbers) {
       out[name] = std::isnan(number) ? "nan" : number > 0 ? "inf" : "-inf";
   }
   return out;
+}
+
+bool is_checkpoint(const std::string& name) {
+  return name == "best" || name == "last" || name.starts_with(checkpoint_prefix) ||
+         name.starts_with("." + checkpoint_prefix);
+}
+
+/// Whether runs of some kind write a file of this name beside their checkpoints.
+bool is_run_file(const std::string& name) {
+  constexpr std::array names{
+      "characters.txt", "config.json",       "env.json",    "exponents.json",        "exponents.svg", "loss.svg",
+      "report.html",    "model.safetensors", "times.jsonl", "tokenizer_config.json", "vocab.txt"};
+  return name == metrics_name || name.starts_with(events_prefix) || std::ranges::find(names, name) != names.end();
+}
+
+void remove_all(const std::string& path, Where where) {
+  std::error_code error;
+  std::filesystem::remove_all(path, error);
+  if (error) data::throw_file_error(path, "cannot be removed", error.value(), where);
 }
 }  // namespace
 
@@ -115,13 +136,32 @@ void make_directory(const std::string& path, Where where) {
 }
 
 void remove_checkpoints(const std::string& directory, Where where) {
+  for (const std::string& name : data::names_in(directory, where))
+    if (is_checkpoint(name) || name == "model.safetensors") remove_all(directory + "/" + name, where);
+}
+
+bool holds_run(const std::string& directory) { return std::filesystem::exists(directory + "/" + metrics_name); }
+
+std::string name_of_run_file(const std::string& directory, Where where) {
+  if (!std::filesystem::is_directory(directory)) return "";
+  for (const std::string& name : data::names_in(directory, where))
+    if (is_checkpoint(name) || is_run_file(name)) return name;
+  return "";
+}
+
+void remove_run(const std::string& directory, Where where) {
+  remove_checkpoints(directory, where);
   for (const std::string& name : data::names_in(directory, where)) {
-    const bool published = name == "best" || name == "last" || name == "model.safetensors";
-    if (!published && !name.starts_with(checkpoint_prefix) && !name.starts_with("." + checkpoint_prefix)) continue;
+    const std::string path = directory + "/" + name;
     std::error_code error;
-    std::filesystem::remove_all(directory + "/" + name, error);
-    if (error) data::throw_file_error(directory + "/" + name, "cannot be removed", error.value(), where);
+    if (name.starts_with(seed_prefix) && holds_run(path)) {
+      remove_run(path, where);
+      std::filesystem::remove(path, error);  // unless something else lies there
+    } else if (is_run_file(name) && name != metrics_name && !std::filesystem::is_directory(path)) {
+      remove_all(path, where);
+    }
   }
+  remove_all(directory + "/" + metrics_name, where);  // last: without it nobody knows that the others are a run's
 }
 
 }  // namespace cinta::train

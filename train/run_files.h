@@ -23,4 +23,11 @@ void make_directory(const std::string& path, Where where = Where::current());
 /// Removes the checkpoints of an earlier run, the links to them and its published weights.
 void remove_checkpoints(const std::string& directory, Where where = Where::current());
 
+/// Whether a run has begun in a directory: its metrics are there.
+bool holds_run(const std::string& directory);
+/// A name in a directory, if it is there, that a run's file has; empty where no such is. Whose file it is nobody knows.
+std::string name_of_run_file(const std::string& directory, Where where = Where::current());
+/// Removes all that an earlier run has left, and those of further seeds below it. Files of other names stay.
+void remove_run(const std::string& directory, Where where = Where::current());
+
 }  // namespace cinta::train

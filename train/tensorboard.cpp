@@ -12,6 +12,7 @@
 #include <filesystem>
 
 #include "cinta/data/atomic_directory.h"
+#include "cinta/train/checkpoint_names.h"
 
 namespace cinta::train {
 namespace {
@@ -66,20 +67,18 @@ std::string session(int64_t status) { return field(7, field(1, status)); }
 
 std::string scalar(std::string_view tag, float value) { return field(1, field(1, tag) + field(2, value)); }
 
-const std::string file_prefix = "events.out.tfevents.";
-
 /// events.out.tfevents.<seconds since 1970>.<host>.<process>.0; readers take the files of a directory in the order of
 /// their names, so the seconds are more than those of `names`.
 std::string next_name(const std::vector<std::string>& names, double wall_time) {
   auto seconds = static_cast<int64_t>(wall_time);
   for (const std::string& name : names) {
     int64_t other = 0;
-    std::from_chars(name.data() + file_prefix.size(), name.data() + name.size(), other);
+    std::from_chars(name.data() + events_prefix.size(), name.data() + name.size(), other);
     seconds = std::max(seconds, other + 1);
   }
   std::array<char, 256> host{};
   if (::gethostname(host.data(), host.size() - 1) != 0 || host[0] == 0) host = {"localhost"};
-  return join(file_prefix, seconds, ".", host.data(), ".", ::getpid(), ".0");
+  return join(events_prefix, seconds, ".", host.data(), ".", ::getpid(), ".0");
 }
 
 }  // namespace
@@ -110,7 +109,7 @@ void EventWriter::scalars(int64_t step, const std::vector<std::pair<std::string,
 
 TensorBoardLog::TensorBoardLog(const std::string& directory, int64_t step, Where where) {
   std::vector<std::string> names = data::names_in(directory, where);
-  std::erase_if(names, [](const std::string& name) { return !name.starts_with(file_prefix); });
+  std::erase_if(names, [](const std::string& name) { return !name.starts_with(events_prefix); });
   if (step == 0) {
     for (const std::string& name : names) std::filesystem::remove(directory + "/" + name);
     names.clear();

@@ -1,0 +1,64 @@
+// `--output_dir` where files lie already: a run's, which --overwrite removes, and others, which nothing touches.
+#include <catch2/catch.hpp>
+#include <set>
+
+#include "command_helpers.h"
+
+using namespace cinta::testing;
+namespace fs = std::filesystem;
+
+namespace {
+
+std::set<std::string> names(const std::string& directory) {
+  std::set<std::string> out;
+  for (const auto& [name, bytes] : contents(directory)) out.insert(name);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("--overwrite leaves nothing of an earlier run of any kind, and all that is no run's", "[command]") {
+  const Scratch scratch;
+  const std::string run = scratch / "run", text = write_texts(scratch, "text", "thing_");
+  const Arguments anew = short_training(run, {"--report", "none", "--overwrite"});
+  REQUIRE(run_cinta(short_training(scratch / "fresh", {"--report", "none"})).code == 0);
+  std::set<std::string> wanted = names(scratch / "fresh");
+  for (const char* mine : {"mine.txt", "trace.json", "seed-1/mine.txt", "seed-9/config.json"}) wanted.insert(mine);
+  const Arguments on_text{"--data",  text + "/0.txt",     "--output_dir", run,         "--max_steps",
+                          "2",       "--sequence_length", "16",           "--threads", "1",
+                          "--quiet", "--overwrite"};
+  for (const Arguments& earlier :
+       {short_training(run, {"--seeds", "3", "--report_to", "tensorboard", "--exponents"}),
+        Arguments{"train", "bert", "--vocab_size", "80"} + on_text, Arguments{"train", "characters"} + on_text}) {
+    const Finished finished = run_cinta(earlier);
+    INFO(earlier[1] << ": " << finished.error);
+    REQUIRE(finished.code == 0);
+    CHECK(names(run) != wanted);
+    for (const char* directory : {"/seed-1", "/seed-9"}) fs::create_directories(run + directory);
+    for (const char* mine : {"/mine.txt", "/trace.json", "/seed-1/mine.txt", "/seed-9/config.json"})
+      write_bytes(run + mine, "mine");
+    REQUIRE(run_cinta(anew).code == 0);
+    CHECK(names(run) == wanted);
+    CHECK(read_bytes(run + "/seed-9/config.json") == "mine");
+    CHECK(!fs::exists(run + "/seed-2"));
+  }
+}
+
+TEST_CASE("files of a run's names that no run wrote are not overwritten unasked", "[command]") {
+  const Scratch scratch;
+  const std::string directory = scratch / "mine";
+  for (const char* name : {"config.json", "report.html", "vocab.txt", "events.out.tfevents.1.host.2.0", "last"}) {
+    fs::remove_all(directory);
+    fs::create_directory(directory);
+    write_bytes(directory + "/" + name, "mine");
+    const auto before = contents(directory);
+    check_refused(short_training(directory), {directory + " holds no run, but ", name, "--overwrite"});
+    CHECK(contents(directory) == before);
+  }
+  CHECK(run_cinta(short_training(directory, {"--overwrite"})).code == 0);
+  fs::remove_all(directory);
+  fs::create_directory(directory);
+  write_bytes(directory + "/notes.txt", "mine");
+  CHECK(run_cinta(short_training(directory)).code == 0);
+  CHECK(read_bytes(directory + "/notes.txt") == "mine");
+}
