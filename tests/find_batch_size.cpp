@@ -75,7 +75,8 @@ class Training {
 /// Where the CPU has `capacity` bytes and nothing of what went before is kept.
 void with_room_for(int64_t capacity, const std::function<void(Training&)>& work) {
   Context own;
-  std::thread([&] {  // a new thread has nothing to work in yet
+  std::thread([&] {            // a new thread has nothing to work in yet
+    const ThreadScope one(1);  // further threads would work in memory of another context
     const ContextScope scope(own);
     const LittleMemory little(capacity);
     Training training;
@@ -114,7 +115,6 @@ TEST_CASE("a step out of memory does not fit, another error is handed on", "[fin
 
 // Where the blocks of earlier tries lie may cost the search a sample, hence the tenth.
 TEST_CASE("the largest batch that a BERT's step finds room for trains, a tenth more does not", "[find_batch_size]") {
-  const ThreadScope one(1);  // further threads would work in memory of another context
   std::vector<int64_t> found;
   for (int64_t capacity = 1 << 20; capacity <= 3 << 20; capacity += 1 << 18) {
     INFO("room for " << capacity << " bytes");

@@ -48,6 +48,7 @@ int threads() { return wanted_threads ? wanted_threads : wanted_threads = thread
 void set_threads(int count) {
   require(count >= 1, "threads", Where(), "at least 1 thread, given ", count);
   wanted_threads = count;
+  if (own_team && own_team->size() != count && !Team::inside()) own_team.reset();  // a fork may follow
 }
 
 void parallel_tiles(int64_t count, int64_t grain, void (*body)(const void*, int64_t, int64_t), const void* context) {
