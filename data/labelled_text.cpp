@@ -185,14 +185,6 @@ std::optional<int64_t> whole_number(const std::string& text) {
   return error == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
 }
 
-/// Names for a message, not more than ten.
-std::string first_few(const std::vector<std::string>& names) {
-  constexpr size_t most = 10;
-  std::string out;
-  for (size_t i = 0; i < std::min(names.size(), most); ++i) out += (i > 0 ? ", " : "") + names[i];
-  return names.size() > most ? out + ", .." : out;
-}
-
 }  // namespace
 
 LabelledText read_texts(const std::string& path, BadUtf8 on_bad, Where where) {
@@ -222,6 +214,13 @@ std::vector<std::string> label_names(const std::vector<std::string>& labels) {
   if (std::ranges::all_of(names, [](const std::string& name) { return whole_number(name).has_value(); }))
     std::ranges::sort(names, {}, [](const std::string& name) { return *whole_number(name); });
   return names;
+}
+
+std::string first_few(const std::vector<std::string>& names) {
+  constexpr size_t most = 10;
+  std::string out;
+  for (size_t i = 0; i < std::min(names.size(), most); ++i) out += (i > 0 ? ", " : "") + names[i];
+  return names.size() > most ? out + ", .." : out;
 }
 
 Encoding encode_sample(const LabelledText& text, size_t i, const WordPiece& tokenizer, int64_t length, Where where) {

@@ -32,6 +32,9 @@ LabelledText read_labelled_text(const std::string& path, BadUtf8 on_bad = BadUtf
 /// The distinct labels in ascending order; whole numbers by value.
 std::vector<std::string> label_names(const std::vector<std::string>& labels);
 
+/// Names for a message, not more than ten.
+std::string first_few(const std::vector<std::string>& names);
+
 /// Samples ready for a classifier.
 struct ClassifiedSequences {
   Sequences sequences;

@@ -47,6 +47,10 @@ bool is_derived(const std::string& name) {
          name.ends_with("embeddings.position_ids");
 }
 
+bool starts_with_one_of(const std::string& name, const std::vector<std::string>& prefixes) {
+  return std::ranges::any_of(prefixes, [&](const std::string& prefix) { return name.starts_with(prefix); });
+}
+
 Shape shape_of(const data::SafetensorsEntry& entry) { return Shape(std::span<const int64_t>(entry.shape)); }
 
 /// All faults in one line, or the first of many and how many more there are.
@@ -98,7 +102,7 @@ std::string LoadReport::text() const {
 }
 
 LoadReport load_weights(Module& module, const std::string& path, const std::vector<std::string>& optional_prefixes,
-                        Where where) {
+                        const std::vector<std::string>& new_prefixes, Where where) {
   autograd::NoGrad off;
   const data::SafetensorsSet files = data::SafetensorsSet::open(path, where);
   const Entries entries = present_entries(files, where);
@@ -107,11 +111,10 @@ LoadReport load_weights(Module& module, const std::string& path, const std::vect
   std::vector<std::pair<Tensor, const data::StoredTensor*>> plan;
   std::vector<std::string> faults;
   for (const NamedTensor& named : module.named_tensors()) {
-    const data::StoredTensor* stored = find(entries, named.name, files.path(), where);
+    const bool is_new = starts_with_one_of(named.name, new_prefixes);
+    const data::StoredTensor* stored = is_new ? nullptr : find(entries, named.name, files.path(), where);
     if (!stored) {
-      const bool optional = std::ranges::any_of(
-          optional_prefixes, [&](const std::string& prefix) { return named.name.starts_with(prefix); });
-      if (optional)
+      if (is_new || starts_with_one_of(named.name, optional_prefixes))
         report.missing.push_back(named.name);
       else
         faults.push_back(join("the model's tensor ", named.name, " ", named.tensor, " is not in the file"));

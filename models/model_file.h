@@ -30,9 +30,10 @@ struct LoadReport {
 /// Fills the module from `path`: a safetensors file, the index of a sharded model, or a directory with either (as
 /// data::SafetensorsSet::open() takes them). Accepts old names (LayerNorm.gamma and .beta), a missing or additional
 /// "bert." prefix, and any floating-point type (converted to the parameter's). Throws FileError, with nothing changed,
-/// for a tensor of another shape, and for a missing one whose name does not start with one of `optional_prefixes` (a
-/// head that is trained anew); it names each of them.
+/// for a tensor of another shape, and for a missing one whose name does not start with one of `optional_prefixes`; it
+/// names each of them. What starts with one of `new_prefixes` (a head that is trained anew) counts as missing even
+/// where the file has it.
 LoadReport load_weights(Module& module, const std::string& path, const std::vector<std::string>& optional_prefixes = {},
-                        Where where = Where::current());
+                        const std::vector<std::string>& new_prefixes = {}, Where where = Where::current());
 
 }  // namespace cinta::models

@@ -9,6 +9,7 @@
 #include "cinta/train/classifier.h"
 #include "cinta/train/masked_task.h"
 #include "cinta/train/pretraining_task.h"
+#include "cinta/train/text_classes.h"
 #include "cinta/train/text_classify_task.h"
 #include "tools/commands.h"
 #include "tools/confusion.h"
@@ -73,8 +74,7 @@ Evaluation evaluate_classifier(const Options& options) {
   const models::BertConfig config = models::read_config(options.model.directory);
   config.require_one_of_labels(options.model.directory, Where());
   const data::LabelledText text = data::read_labelled_text(options.data, options.reading.bad_utf8());
-  std::vector<std::string> names;
-  for (int64_t i = 0; i < config.num_labels; ++i) names.push_back(config.label_name(i));
+  const std::vector<std::string> names = train::class_names(config);
   const data::WordPiece tokenizer = options.reading.load_tokenizer(options.model, config);
   const data::ClassifiedSequences samples =
       encode(text, tokenizer, names, config.max_position_embeddings, options.data);

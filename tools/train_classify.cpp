@@ -8,6 +8,7 @@
 #include "cinta/data/permutation.h"
 #include "cinta/data/wordpiece_trainer.h"
 #include "cinta/models/model_file.h"
+#include "cinta/train/text_classes.h"
 #include "cinta/train/text_classify_task.h"
 #include "tools/commands.h"
 #include "tools/confusion.h"
@@ -93,9 +94,12 @@ ResolvedValues resolved(const ClassifyOptions& options) {
 void train_classify(const ClassifyOptions& options) {
   const Texts texts = read_texts(options);
   models::BertConfig config = make_config(options);
-  config.label_names = data::label_names(texts.train.labels);
-  require(config.label_names.size() > 1, "train", Where(), options.data, ": all samples have the label '",
-          config.label_names.front(), "'");
+  const std::vector<std::string> labels = data::label_names(texts.train.labels);
+  require(labels.size() > 1, "train", Where(), options.data, ": all samples have the label '", labels.front(), "'");
+  const ModelOptions model{options.model, options.run.quiet};
+  const train::TextClasses classes = train::choose_classes(labels, options.model);
+  if (!classes.note.empty()) model.note(classes.note);
+  config.label_names = classes.names;
   const int64_t length = length_for(options, config);
   const data::WordPiece tokenizer = make_tokenizer(options, texts.train, config);
   if (options.model.empty()) config.vocab_size = tokenizer.vocabulary().size();
@@ -107,9 +111,11 @@ void train_classify(const ClassifyOptions& options) {
   task.model().set_checkpoint_policy(autograd::parse_checkpoint_policy(options.gradient_checkpointing));
   nlohmann::ordered_json more = nlohmann::ordered_json::object();
   if (!options.model.empty()) {
-    const auto report = models::load_weights(task.model(), options.model, {"classifier.", "bert.pooler."});
+    std::vector<std::string> new_prefixes;
+    if (!classes.keeps_head) new_prefixes = {"classifier."};
+    const auto report = models::load_weights(task.model(), options.model, {"bert.pooler."}, new_prefixes);
     more["load"] = json_of(report);
-    ModelOptions{options.model, options.run.quiet}.note(report);
+    model.note(report);
   }
   if (options.trained == "head") {
     task.model().set_trainable("bert.embeddings", false);
@@ -124,11 +130,11 @@ void train_classify(const ClassifyOptions& options) {
   const train::RunOptions run = options.resolve(train.count);
   const train::RunResult result =
       train::run(task, run, options.header("classify", crc32, {{"dropout", options.dropout}}));
-  const models::BertConfig& classes = task.model().config();
+  const models::BertConfig& trained = task.model().config();
   const bool judged = !result.evaluation.empty();
-  if (judged) more.update(confusion_json(task.confusion(), classes));
+  if (judged) more.update(confusion_json(task.confusion(), trained));
   if (!options.publish(result, run.output_dir, {}, more)) return;
-  print_confusion(task.confusion(), classes);
+  print_confusion(task.confusion(), trained);
   std::printf("test: loss %.4f, accuracy %.2f %%, macro F1 %.4f after %lld steps in %.1f s\n",
               train::number(result.evaluation, "eval_loss"), 100 * train::number(result.evaluation, "eval_accuracy"),
               train::number(result.evaluation, "eval_macro_f1"), static_cast<long long>(result.steps), result.seconds);
@@ -144,7 +150,9 @@ void add_train_classify(CLI::App& train) {
   CLI::App* command =
       train.add_subcommand("classify", "a BERT on texts with classes: CSV, TSV or JSON lines (text[, pair], label)");
   options->add_to(*command);
-  command->add_option("--model", options->model, "directory of a pre-trained BERT; without it all is learnt anew");
+  command->add_option("--model", options->model,
+                      "directory of a pre-trained BERT; without it all is learnt anew; a classifier keeps its classes "
+                      "where it knows all of the data's");
   command->add_option("--test_data", options->test_data, "file of the test samples; without it a part of --data");
   command
       ->add_option("--test_fraction", options->test_fraction, "part of --data, where there is no --test_data")

@@ -71,7 +71,7 @@ Classifier read_classifier(const std::string& directory, Device device, Where wh
 
 std::pair<Classifier, models::LoadReport> load_classifier(const std::string& directory, Device device, Where where) {
   Classifier out = read_classifier(directory, device, where);
-  models::LoadReport report = models::load_weights(*out.mlp, directory, {}, where);
+  models::LoadReport report = models::load_weights(*out.mlp, directory, {}, {}, where);
   return {std::move(out), std::move(report)};
 }
 

@@ -68,6 +68,7 @@
 #include "cinta/train/report_page.h"
 #include "cinta/train/reports.h"
 #include "cinta/train/stop_signals.h"
+#include "cinta/train/text_classes.h"
 #include "cinta/train/text_classify_task.h"
 #include "cinta/train/token_batch.h"
 #include "cinta/train/trial.h"

@@ -1,0 +1,81 @@
+// Which classes `cinta train classify --model` trains: a head's rows stay with their names, or there is a new head.
+#include <catch2/catch.hpp>
+
+#include "cinta/data/labelled_text.h"
+#include "cinta/train/text_classes.h"
+#include "command_helpers.h"
+#include "saved_model.h"
+
+using namespace cinta;
+using namespace cinta::testing;
+using Catch::Matchers::Contains;
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+/// A classifier of three classes, and what a training that hardly moves makes of it.
+struct Given : Saved<models::BertForSequenceClassification> {
+  const std::string texts = scratch / "texts.csv", tuned = scratch / "tuned";
+  explicit Given(const Words& names) : Saved(1, data::WordPiece(letters())) {
+    models::BertConfig config = model.config();
+    config.label_names = names;
+    write_bytes(directory + "/config.json", config.to_json(model.architecture()));
+  }
+  Finished train(const Words& labels) const {
+    std::string csv = "text,label\n";
+    for (size_t i = 0; i < 30; ++i) csv += std::string("a b,") + labels[i % labels.size()] + "\n";
+    write_bytes(texts, csv);
+    Finished finished = run_cinta({"train", "classify", "--data", texts, "--model", directory, "--output_dir", tuned,
+                                   "--max_steps", "1", "--learning_rate", "1e-9", "--threads", "1"});
+    INFO(finished.error);
+    REQUIRE(finished.code == 0);
+    return finished;
+  }
+  Words names() const { return train::class_names(models::read_config(tuned)); }
+  /// Whether the head that was trained is, but for that one step, the model's.
+  bool kept_head() const {
+    const Tensor before = read_tensors(directory + "/model.safetensors").at("classifier.weight"),
+                 after = read_tensors(tuned + "/model.safetensors").at("classifier.weight");
+    if (before.shape() != after.shape()) return false;
+    const std::vector<float> left = to_vector<float>(before), right = to_vector<float>(after);
+    for (size_t i = 0; i < left.size(); ++i)
+      if (std::abs(left[i] - right[i]) > 1e-8F) return false;
+    return true;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("training on keeps the order of a classifier's classes, also of those that the data lacks", "[command]") {
+  const Given given({"pos", "so", "neg"});
+  for (const Words& labels : {Words{"pos", "so", "neg"}, Words{"neg", "pos"}}) {
+    const Finished finished = given.train(labels);
+    CHECK(!Contains("classes (").match(finished.error));
+    CHECK(given.names() == Words{"pos", "so", "neg"});
+    CHECK(given.kept_head());
+    std::filesystem::remove_all(given.tuned);
+  }
+}
+
+TEST_CASE("classes without names take the data's labels in order, and that is told", "[command]") {
+  const Given given({});
+  CHECK_THAT(given.train({"pos", "neg", "so"}).error,
+             Contains("model: its classes have no names; in their order they are taken to be neg, pos, so\n"));
+  CHECK(given.names() == Words{"neg", "pos", "so"});
+  CHECK(given.kept_head());
+}
+
+TEST_CASE("labels that a classifier does not know get a new head, and that is told", "[command]") {
+  for (const Words& labels : {Words{"0", "1", "2"}, Words{"neg", "other", "pos"}, Words{"a", "b"}}) {
+    const Given given({"pos", "so", "neg"});
+    CHECK_THAT(given.train(labels).error,
+               Contains("model: its classes (pos, so, neg) are not the data's (" + data::first_few(labels) +
+                        "), for which a new classifier is learnt\n"));
+    CHECK(given.names() == labels);
+    CHECK(!given.kept_head());
+  }
+  const Given unnamed({});
+  CHECK_THAT(unnamed.train({"a", "b"}).error, Contains("(LABEL_0, LABEL_1, LABEL_2) are not the data's (a, b)"));
+  CHECK(!unnamed.kept_head());
+}

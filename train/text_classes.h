@@ -1,0 +1,24 @@
+// The classes that a classifier of texts is to tell apart: those of the model that it begins with, or the data's.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "cinta/models/bert/config.h"
+
+namespace cinta::train {
+
+/// The names of a classifier's classes, by number.
+std::vector<std::string> class_names(const models::BertConfig& config);
+
+struct TextClasses {
+  std::vector<std::string> names;  ///< by number
+  bool keeps_head = false;         ///< the model's classifier has a row for each of them, in this order
+  std::string note = {};           ///< what is to be told of the choice, if anything
+};
+
+/// The classes for data that has `labels`, each once, in order. Where the model in `directory` (empty: there is none)
+/// is a classifier that knows all of them, its classes stay as they are; where its classes have no names and are as
+/// many, they take the labels in order; else the labels are the classes of a new head.
+TextClasses choose_classes(const std::vector<std::string>& labels, const std::string& directory);
+
+}  // namespace cinta::train
