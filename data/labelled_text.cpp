@@ -97,6 +97,7 @@ std::string shown(const nlohmann::json& value) {
 void add(LabelledText& out, const Row& row, const Columns& columns, const Source& source) {
   auto field = [&](int column) { return row.fields[static_cast<size_t>(column)]; };
   for (const std::string& text : row.fields) require_utf8(text, join(source.name, ": line ", row.line), source.where);
+  out.lines.push_back(row.line);
   out.first.push_back(field(columns.first));
   if (columns.second >= 0) out.second.push_back(field(columns.second));
   if (columns.label < 0) return;
@@ -244,11 +245,13 @@ ClassifiedSequences encode(const LabelledText& text, const WordPiece& tokenizer,
     if (pairs) out.types.insert(out.types.end(), encoding.types.begin(), encoding.types.end());
     if (text.labels.empty()) continue;
     const auto found = std::ranges::find(names, text.labels[i]);
-    if (found == names.end())
+    if (found == names.end()) {
+      const std::string place = text.lines.empty() ? join("sample ", i + 1) : join("line ", text.lines[i]);
       throw ValueError(located("encode",
-                               join(name, ": sample ", i + 1, " has the label '", text.labels[i],
+                               join(name, ": ", place, " has the label '", text.labels[i],
                                     "', which is none of the model's ", names.size(), ": ", first_few(names)),
                                where));
+    }
     out.labels.push_back(found - names.begin());
   }
   out.sequences = sequences_of(length, std::move(arrays));
@@ -262,6 +265,7 @@ LabelledText select(const LabelledText& text, std::span<const int64_t> rows) {
     out.first.push_back(text.first[i]);
     if (!text.second.empty()) out.second.push_back(text.second[i]);
     if (!text.labels.empty()) out.labels.push_back(text.labels[i]);
+    if (!text.lines.empty()) out.lines.push_back(text.lines[i]);
   }
   return out;
 }

@@ -15,6 +15,7 @@ namespace cinta::data {
 struct LabelledText {
   std::vector<std::string> first, second;  ///< `second` is empty unless the samples are pairs
   std::vector<std::string> labels;         ///< empty where the file has none
+  std::vector<int64_t> lines;              ///< of the file, that each sample begins in; empty where there is no file
   int64_t guessed_column = 0;  ///< from 1: that of the labels, where the file does not name it and they may be texts
   size_t count() const { return first.size(); }
 };
@@ -47,7 +48,7 @@ Encoding encode_sample(const LabelledText& text, size_t i, const WordPiece& toke
                        Where where = Where::current());
 
 /// Frames each text (or pair), cut to `length` tokens and padded. Throws ValueError for a label that is not among
-/// `names`, naming the sample and them. `name` stands for the text in messages.
+/// `names`, naming its line (or sample) and them. `name` stands for the text in messages.
 ClassifiedSequences encode(const LabelledText& text, const WordPiece& tokenizer, const std::vector<std::string>& names,
                            int64_t length, const std::string& name = "text", Where where = Where::current());
 

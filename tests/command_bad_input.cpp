@@ -255,7 +255,7 @@ TEST_CASE("labels and configurations of another model", "[command_bad_input]") {
   const Scratch scratch;
   const std::string other = scratch / "other.csv", mixed = scratch / "mixed";
   write_bytes(other, "text,label\nword1 here,a\nword2 here,z\n");
-  const Parts unknown{other, "sample 2 has the label 'z', which is none of the model's 2: a, b"};
+  const Parts unknown{other, "line 3 has the label 'z', which is none of the model's 2: a, b"};
   check_refused({"eval", "--model", all.classify_model, "--data", other}, unknown);
   check_refused(Models::classify(all.texts, scratch / "run") + Arguments{"--test_data", other}, unknown);
   std::string row;

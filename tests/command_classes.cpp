@@ -79,3 +79,25 @@ TEST_CASE("labels that a classifier does not know get a new head, and that is to
   CHECK_THAT(unnamed.train({"a", "b"}).error, Contains("(LABEL_0, LABEL_1, LABEL_2) are not the data's (a, b)"));
   CHECK(!unnamed.kept_head());
 }
+
+TEST_CASE("the classes are those of the whole file, whatever is held out", "[command]") {
+  const Given given({});
+  std::string csv = "text,label\n";
+  for (int i = 0; i < 20; ++i) csv += i % 2 ? "a,neg\n" : "b,pos\n";
+  write_bytes(given.texts, csv + "c,neutral\n");
+  auto command = [&](const std::string& seed) {
+    return Arguments{"train",           "classify", "--data",    given.texts, "--seed",       seed,
+                     "--test_fraction", "0.5",      "--size",    "tiny",      "--output_dir", given.tuned,
+                     "--max_steps",     "1",        "--threads", "1",         "--quiet"};
+  };
+  for (const char* seed : {"0", "1", "2", "3", "4", "5"}) {  // the one sample is trained on or held out
+    const Finished finished = run_cinta(command(seed));
+    INFO(finished.error);
+    CHECK(finished.code == 0);
+    CHECK(given.names() == Words{"neg", "neutral", "pos"});
+    std::filesystem::remove_all(given.tuned);
+  }
+  write_bytes(given.scratch / "test.csv", "text,label\na,neg\nb,other\n");
+  check_refused({"train", "classify", "--data", given.texts, "--test_data", given.scratch / "test.csv"},
+                {"test.csv: line 3 has the label 'other', which is none of the model's 3: neg, neutral, pos"});
+}

@@ -64,6 +64,7 @@ TEST_CASE("every format gives the same samples", "[labelled_text]") {
     CHECK(found.labels == labels);
     CHECK(found.second.empty());
   }
+  CHECK(read(scratch, "f.csv", "text,label\n\"two\nlines\",x\n\na,y\n").lines == std::vector<int64_t>{2, 5});
   const LabelledText tsv = read(scratch, "e.tsv", "sentence1\tsentence2\tlabel\na \"b\tc\t1\n\td\t0\n");
   CHECK(tsv.first == Words{"a \"b", ""});
   CHECK(tsv.second == Words{"c", "d"});
@@ -158,6 +159,12 @@ TEST_CASE("samples are framed, pairs typed, unknown labels refused", "[labelled_
   CHECK(error_of<ValueError>([&] {
           encode(text, WordPiece(letters()), {"no"}, 7);
         }).find("sample 2 has the label 'yes', which is none of the model's 1") != std::string::npos);
+  LabelledText of_file = text;
+  of_file.lines = {4, 9};
+  const std::vector<int64_t> last{1};
+  CHECK(error_of<ValueError>([&] {
+          encode(select(of_file, last), WordPiece(letters()), {"no"}, 7, "a.csv");
+        }).find("a.csv: line 9 has the label 'yes'") != std::string::npos);
   const ClassifiedBatches batches(found, 3, 1);
   CHECK(batches.batch(0).types.size() == 21);
   CHECK(batches.slice(1, 2).labels == std::vector<int64_t>{1});

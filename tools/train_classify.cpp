@@ -29,13 +29,17 @@ struct ClassifyOptions : TrainOptions {
 
 struct Texts {
   data::LabelledText train, test;
+  std::vector<std::string> labels;  ///< of the whole training file, also where all samples of one are held out
 };
 
 /// The training file and the test file, or a seeded part of the first.
 Texts read_texts(const ClassifyOptions& options) {
   data::LabelledText all = data::read_labelled_text(options.data, options.reading.bad_utf8());
+  std::vector<std::string> labels = data::label_names(all.labels);
+  require(labels.size() > 1, "train", Where(), options.data, ": all samples have the label '", labels.front(), "'");
   if (!options.test_data.empty())
-    return {std::move(all), data::read_labelled_text(options.test_data, options.reading.bad_utf8())};
+    return {std::move(all), data::read_labelled_text(options.test_data, options.reading.bad_utf8()),
+            std::move(labels)};
   const auto count = static_cast<int64_t>(all.count());
   const auto test = static_cast<int64_t>(static_cast<double>(count) * options.test_fraction);
   require(test > 0 && test < count, "train", Where(), options.data, ": ", count,
@@ -43,7 +47,7 @@ Texts read_texts(const ClassifyOptions& options) {
   const std::vector<int64_t> order = data::permutation(count, options.seed, 0);
   const std::span<const int64_t> rows(order);
   const auto train = static_cast<size_t>(count - test);
-  return {select(all, rows.first(train)), select(all, rows.subspan(train))};
+  return {select(all, rows.first(train)), select(all, rows.subspan(train)), std::move(labels)};
 }
 
 /// The tokenizer of a pre-trained model, or one learnt on the training texts.
@@ -94,18 +98,17 @@ ResolvedValues resolved(const ClassifyOptions& options) {
 void train_classify(const ClassifyOptions& options) {
   const Texts texts = read_texts(options);
   models::BertConfig config = make_config(options);
-  const std::vector<std::string> labels = data::label_names(texts.train.labels);
-  require(labels.size() > 1, "train", Where(), options.data, ": all samples have the label '", labels.front(), "'");
   const ModelOptions model{options.model, options.run.quiet};
-  const train::TextClasses classes = train::choose_classes(labels, options.model);
+  const train::TextClasses classes = train::choose_classes(texts.labels, options.model);
   if (!classes.note.empty()) model.note(classes.note);
   config.label_names = classes.names;
   const int64_t length = length_for(options, config);
   const data::WordPiece tokenizer = make_tokenizer(options, texts.train, config);
   if (options.model.empty()) config.vocab_size = tokenizer.vocabulary().size();
-  const train::TextClassifyData data{tokenizer, encode(texts.train, tokenizer, config.label_names, length),
-                                     encode(texts.test, tokenizer, config.label_names, length,
-                                            options.test_data.empty() ? options.data : options.test_data)};
+  const train::TextClassifyData data{
+      tokenizer, encode(texts.train, tokenizer, config.label_names, length, options.data),
+      encode(texts.test, tokenizer, config.label_names, length,
+             options.test_data.empty() ? options.data : options.test_data)};
   train::TextClassifyTask task(data, config, options.batch_size, options.seed, parse_device(options.device));
   task.compute_without_padding(options.padding_free);
   task.model().set_checkpoint_policy(autograd::parse_checkpoint_policy(options.gradient_checkpointing));
