@@ -2,6 +2,7 @@
 #include "cinta/data/labelled_text.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -10,6 +11,7 @@
 
 #include "cinta/data/file.h"
 #include "cinta/data/strict_json.h"
+#include "cinta/data/text_columns.h"
 #include "cinta/data/unicode.h"
 
 namespace cinta::data {
@@ -30,7 +32,8 @@ struct Source {
   }
 };
 
-/// Fields between `separator`; where `quoted`, a field in quotes may hold separators, line ends and doubled quotes.
+/// Fields between `separator`; where `quoted`, a field in quotes may hold separators, line ends and doubled quotes, and
+/// blanks before the first quote are passed over.
 std::vector<Row> read_table(std::string_view text, char separator, bool quoted, const Source& source) {
   std::vector<Row> rows;
   int64_t line = 1;
@@ -38,8 +41,9 @@ std::vector<Row> read_table(std::string_view text, char separator, bool quoted, 
     Row row{line, {}};
     for (bool more = true; more;) {
       std::string field;
-      if (quoted && at < text.size() && text[at] == '"') {
-        for (++at;; ++at) {
+      const size_t begin = std::min(text.find_first_not_of(' ', at), text.size());
+      if (quoted && begin < text.size() && text[begin] == '"') {
+        for (at = begin + 1;; ++at) {
           if (at == text.size()) source.fail(row.line, "a quote is never closed");
           if (text[at] == '\n') ++line;
           if (text[at] != '"')
@@ -69,24 +73,6 @@ std::vector<Row> read_table(std::string_view text, char separator, bool quoted, 
   return rows;
 }
 
-/// The places of what we look for among the columns; -1: not there.
-struct Columns {
-  int first = -1, second = -1, label = -1;
-};
-
-Columns named_columns(const std::vector<std::string>& names) {
-  Columns out;
-  for (int i = 0; i < static_cast<int>(names.size()); ++i) {
-    const std::string& name = names[static_cast<size_t>(i)];
-    if (name == "text" || name == "sentence" || name == "sentence1") out.first = i;
-    if (name == "text_pair" || name == "sentence2") out.second = i;
-    if (name == "label" || name == "labels") out.label = i;
-  }
-  return out;
-}
-
-bool is_known(const Columns& columns) { return columns.first >= 0 || columns.second >= 0 || columns.label >= 0; }
-
 /// A value as a message shows it: cut short.
 std::string shown(const nlohmann::json& value) {
   constexpr size_t most = 40;
@@ -94,9 +80,35 @@ std::string shown(const nlohmann::json& value) {
   return text.size() > most ? text.substr(0, most) + ".." : text;
 }
 
-void add(LabelledText& out, const Row& row, const Columns& columns, const Source& source) {
-  auto field = [&](int column) { return row.fields[static_cast<size_t>(column)]; };
+/// The same of a text, as one line.
+std::string quoted(std::string text) {
+  size_t most = 40;
+  if (text.size() > most) {
+    while ((static_cast<unsigned char>(text[most]) & 0xC0) == 0x80) --most;  // inside a character
+    text = text.substr(0, most) + "..";
+  }
+  for (char& letter : text)
+    if (static_cast<unsigned char>(letter) < ' ') letter = ' ';
+  return "'" + text + "'";
+}
+
+std::vector<std::string> quoted(std::vector<std::string> texts) {
+  for (std::string& text : texts) text = quoted(std::move(text));
+  return texts;
+}
+
+/// Nothing where all is read.
+std::string note_of(const std::string& read, const std::vector<std::string>& unread) {
+  return unread.empty() ? "" : read + "; not read: " + first_few(quoted(unread));
+}
+
+void require_fields_utf8(const Row& row, const Source& source) {
   for (const std::string& text : row.fields) require_utf8(text, join(source.name, ": line ", row.line), source.where);
+}
+
+void add(LabelledText& out, const Row& row, const TextColumns& columns, const Source& source) {
+  auto field = [&](int column) { return row.fields[static_cast<size_t>(column)]; };
+  require_fields_utf8(row, source);
   out.lines.push_back(row.line);
   out.first.push_back(field(columns.first));
   if (columns.second >= 0) out.second.push_back(field(columns.second));
@@ -111,13 +123,19 @@ LabelledText from_table(std::vector<Row> rows, const Source& source) {
   const auto first = std::ranges::find_if_not(rows, blank);
   if (first == rows.end()) return out;
   const size_t width = first->fields.size();
-  Columns columns = named_columns(first->fields);
+  TextColumns columns = columns_by_name(first->fields);
   const bool header = columns.first >= 0 || columns.label >= 0;
-  if (header && columns.first < 0) source.fail(first->line, "no column is called text, sentence or sentence1");
-  if (!header) {
-    if (width > 3) source.fail(first->line, "found ", width, " columns without names, expected text[, pair][, label]");
+  if (header) {
+    require_fields_utf8(*first, source);
+    if (columns.first < 0) source.fail(first->line, "no column is called ", known_text_names());
+    out.note = note_of(read_columns(columns, first->fields), unread_columns(columns, first->fields));
+  } else {
+    if (width > 3)
+      source.fail(first->line, "found ", width, " columns without names, expected text[, pair][, label], or names (",
+                  known_column_names(), ")");
     columns = {0, width == 3 ? 1 : -1, width == 1 ? -1 : static_cast<int>(width) - 1};
     out.guessed_column = columns.label + 1;
+    out.note = join("no header: text", width == 3 ? ", second text" : "", width == 1 ? "" : ", label");
   }
   for (auto row = header ? first + 1 : rows.begin(); row != rows.end(); ++row) {
     if (width > 1 && blank(*row)) continue;  // of one column a blank line is a text, as among plain lines
@@ -129,6 +147,8 @@ LabelledText from_table(std::vector<Row> rows, const Source& source) {
 
 LabelledText from_json_lines(std::string_view text, const Source& source) {
   LabelledText out;
+  std::string first_read;
+  std::set<std::string> unread;
   int64_t line = 0;
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find('\n', at), text.size());
@@ -137,25 +157,29 @@ LabelledText from_json_lines(std::string_view text, const Source& source) {
     ++line;
     if (one.find_first_not_of(" \t\r") == one.npos) continue;
     const auto json = parse_json_object(one, "labelled_text", join(source.name, ": line ", line), source.where);
-    Row row{line, {}};
     std::vector<std::string> names;
+    for (const auto& [key, value] : json.items()) names.push_back(key);
+    TextColumns columns = columns_by_name(names);
+    for (int* column : {&columns.first, &columns.second, &columns.label})
+      if (*column >= 0 && json[names[static_cast<size_t>(*column)]].is_null()) *column = -1;
+    if (columns.first < 0) source.fail(line, "no key is called ", known_text_names());
+    Row row{line, {}};
     for (const auto& [key, value] : json.items()) {
-      if (!value.is_string() && !value.is_number_integer()) {
-        const bool known = !value.is_null() && is_known(named_columns({key}));
-        if (known) source.fail(line, "'", key, "' is ", shown(value), ", expected a text or a whole number");
-        continue;
-      }
-      names.push_back(key);
-      row.fields.push_back(value.is_string() ? value.get<std::string>() : value.dump());
+      const int at = static_cast<int>(row.fields.size());
+      const bool wanted = at == columns.first || at == columns.second || at == columns.label;
+      const bool readable =
+          value.is_string() || value.is_number_integer() || (at == columns.label && value.is_boolean());
+      if (wanted && !readable)
+        source.fail(line, "'", key, "' is ", shown(value), ", expected a text or a whole number");
+      if (!wanted && !value.is_null()) unread.insert(key);
+      row.fields.push_back(value.is_string() ? value.get<std::string>() : wanted ? value.dump() : "");
     }
-    const Columns columns = named_columns(names);
-    if (columns.first < 0) source.fail(line, "no key is called text, sentence or sentence1");
-    const bool like_first = out.first.empty() || ((columns.second >= 0) == !out.second.empty() &&
-                                                  (columns.label >= 0) == !out.labels.empty());
-    if (!like_first)
-      source.fail(line, "has a pair or a label where the lines before have none, or the other way round");
+    const std::string read = read_columns(columns, names);
+    if (out.first.empty()) first_read = read;
+    if (read != first_read) source.fail(line, "has ", read, "; the lines before have ", first_read);
     add(out, row, columns, source);
   }
+  out.note = note_of(first_read, {unread.begin(), unread.end()});
   return out;
 }
 
@@ -172,9 +196,10 @@ LabelledText from_lines(std::string_view text, const Source& source) {
   return out;
 }
 
-/// The ending of a name that tells how its columns are written, empty for one of plain lines.
-std::string_view format_of(std::string_view path) {
-  if (path.ends_with(".gz")) path.remove_suffix(3);
+/// The ending of a name that tells how its columns are written, in small letters; empty for one of plain lines.
+std::string_view format_of(std::string path) {
+  for (char& letter : path) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  if (path.ends_with(".gz")) path.resize(path.size() - 3);
   for (const std::string_view ending : {".csv", ".tsv", ".jsonl"})
     if (path.ends_with(ending)) return ending;
   return {};
@@ -188,7 +213,7 @@ std::optional<int64_t> whole_number(const std::string& text) {
 
 }  // namespace
 
-LabelledText read_texts(const std::string& path, BadUtf8 on_bad, Where where) {
+LabelledText read_texts(const std::string& path, BadUtf8 on_bad, const std::vector<std::string>& classes, Where where) {
   const Source source{path, where};
   const std::string_view ending = format_of(path);
   std::string text = read_file(path, maximum_file_bytes, where);
@@ -199,13 +224,27 @@ LabelledText read_texts(const std::string& path, BadUtf8 on_bad, Where where) {
                      : ending == ".tsv" ? from_table(read_table(text, '\t', false, source), source)
                                         : from_lines(text, source);
   require<FileError>(out.count() > 0, "labelled_text", where, path, ": has no sample");
+  if (out.guessed_column == 0 || classes.empty()) return out;
+  const std::set<std::string> known(classes.begin(), classes.end());
+  for (size_t i = 0; i < out.count(); ++i)
+    if (!known.contains(out.labels[i]))
+      source.fail(out.lines[i], "column ", out.guessed_column, " holds no class of the model (", quoted(out.labels[i]),
+                  "); name the columns in the first line (", known_column_names(),
+                  "), or quote a text that has the separator in it");
   return out;
 }
 
-LabelledText read_labelled_text(const std::string& path, BadUtf8 on_bad, Where where) {
+LabelledText read_labelled_text(const std::string& path, BadUtf8 on_bad, const std::vector<std::string>& classes,
+                                Where where) {
   require<FileError>(!format_of(path).empty(), "labelled_text", where, path, ": its name ends in .csv, .tsv or .jsonl");
-  LabelledText out = read_texts(path, on_bad, where);
-  require<FileError>(!out.labels.empty(), "labelled_text", where, path, ": has no column of labels");
+  LabelledText out = read_texts(path, on_bad, classes, where);
+  require<FileError>(!out.labels.empty(), "labelled_text", where, path, ": has no column of labels, which is called ",
+                     known_label_names(), out.note.empty() ? "" : "; found " + out.note);
+  if (out.guessed_column > 0 && classes.empty() && std::ranges::count(out.labels, out.labels[0]) == 1)
+    Source{path, where}.fail(out.lines[0], quoted(out.first[0]), out.second.empty() ? "" : ", " + quoted(out.second[0]),
+                             ", ", quoted(out.labels[0]),
+                             " is no header that is known, and no other line has the last of these as its label; ",
+                             "name the columns in the first line (", known_column_names(), ")");
   return out;
 }
 

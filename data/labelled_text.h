@@ -15,20 +15,24 @@ namespace cinta::data {
 struct LabelledText {
   std::vector<std::string> first, second;  ///< `second` is empty unless the samples are pairs
   std::vector<std::string> labels;         ///< empty where the file has none
-  std::vector<int64_t> lines;              ///< of the file, that each sample begins in; empty where there is no file
+  std::vector<int64_t> lines = {};         ///< of the file, that each sample begins in; empty where there is no file
   int64_t guessed_column = 0;  ///< from 1: that of the labels, where the file does not name it and they may be texts
+  std::string note = {};       ///< how the columns are read, where they have no names or not all are read
   size_t count() const { return first.size(); }
 };
 
-/// Reads a file by its ending: .csv, .tsv or .jsonl, or with any other one text a line; each also with .gz. The columns
-/// (keys) are called text, sentence or sentence1; text_pair or sentence2; label. A table whose first line names none of
-/// them holds the text and then the label in its last column, or nothing but text, where a blank line is an empty one.
+/// Reads a file by its ending, in capitals or not: .csv, .tsv or .jsonl, or with any other one text a line; each also
+/// with .gz. columns_by_name() says what the columns (keys) are. A table whose first line names none of them holds the
+/// text and then the label in its last column, or nothing but text, where a blank line is an empty one.
 /// Throws FileError naming file, line and what was found: a ragged row, a quote that is never closed, JSON that is no
-/// object of texts, an empty label, text that is not UTF-8 (unless `on_bad` has such bytes replaced).
-LabelledText read_texts(const std::string& path, BadUtf8 on_bad = BadUtf8::error, Where where = Where::current());
-/// The same for a file that must have labels. Throws FileError also for another ending.
+/// object of texts, an empty label, text that is not UTF-8 (unless `on_bad` has such bytes replaced), and in a last
+/// column without a name what is none of the `classes` and so perhaps a text; where there are none, anything may be.
+LabelledText read_texts(const std::string& path, BadUtf8 on_bad = BadUtf8::error,
+                        const std::vector<std::string>& classes = {}, Where where = Where::current());
+/// The same for a file that must have labels. Throws FileError also for another ending, and where there are no
+/// `classes` to tell by, for a first line that may be names: its label is nowhere else.
 LabelledText read_labelled_text(const std::string& path, BadUtf8 on_bad = BadUtf8::error,
-                                Where where = Where::current());
+                                const std::vector<std::string>& classes = {}, Where where = Where::current());
 
 /// The distinct labels in ascending order; whole numbers by value.
 std::vector<std::string> label_names(const std::vector<std::string>& labels);

@@ -162,15 +162,19 @@ TEST_CASE("predict takes no text for a class", "[command]") {
     return Arguments{"predict", "--model", saved.directory, "--data", path};
   };
   check_refused(predict(csv, "word7, word8\nword9, word30\n"),
-                {"texts.csv: column 2 holds no class of the model (' word8' in sample 1); name the columns"});
-  check_refused(predict(csv, "word7,LABEL_2\nword9,LABEL_3\n"), {"column 2", "('LABEL_3' in sample 2)"});
-  check_refused(predict(tsv, "word7\tword8\n"), {"pairs.tsv: column 2 holds no class", "'word8'"});
+                {"texts.csv: line 1: column 2 holds no class of the model (' word8'); name the columns"});
+  check_refused(predict(csv, "word7,LABEL_2\nword9,LABEL_3\n"), {"line 2: column 2", "('LABEL_3')"});
+  check_refused(predict(tsv, "word7\tword8\n"), {"pairs.tsv: line 1: column 2 holds no class", "'word8'"});
   for (const char* text : {"word7,LABEL_2\n", "text,label\nword7,other\n"}) {
     const Finished finished = run_cinta(predict(csv, text));
     CHECK(finished.code == 0);
     CHECK(contains(finished.error, "its labels are passed over"));
   }
   CHECK(run_cinta(predict(tsv, "text\ttext_pair\nword7\tword8\n")).error.empty());
+  const Finished reviews = run_cinta(predict(csv, "Review,Title\nword7,word8\nword9,word7\n"));
+  CHECK(std::ranges::count(reviews.out, '\n') == 2);
+  CHECK(contains(reviews.error, "texts.csv: text: 'Review'; not read: 'Title'\n"));
+  CHECK(contains(run_cinta(predict(csv, "Words\nword7\n")).error, "texts.csv: no header: text\n"));
 }
 
 TEST_CASE("a tensor of the file that the model does not have is named, wherever weights are loaded", "[command]") {

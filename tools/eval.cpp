@@ -73,8 +73,9 @@ Evaluation evaluate_bert(const Options& options, bool in_pairs) {
 Evaluation evaluate_classifier(const Options& options) {
   const models::BertConfig config = models::read_config(options.model.directory);
   config.require_one_of_labels(options.model.directory, Where());
-  const data::LabelledText text = data::read_labelled_text(options.data, options.reading.bad_utf8());
   const std::vector<std::string> names = train::class_names(config);
+  const data::LabelledText text = data::read_labelled_text(options.data, options.reading.bad_utf8(), names);
+  if (!text.note.empty()) options.model.note(options.data + ": " + text.note);
   const data::WordPiece tokenizer = options.reading.load_tokenizer(options.model, config);
   const data::ClassifiedSequences samples =
       encode(text, tokenizer, names, config.max_position_embeddings, options.data);

@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "cinta/autograd/mode.h"
 #include "cinta/data/file.h"
@@ -14,6 +13,7 @@
 #include "cinta/ops/shape.h"
 #include "cinta/ops/softmax.h"
 #include "cinta/train/classifier.h"
+#include "cinta/train/text_classes.h"
 #include "tools/bert_outputs.h"
 #include "tools/commands.h"
 #include "tools/read_examples.h"
@@ -35,28 +35,19 @@ struct Options {
 
 constexpr const char* passed_over = ": its labels are passed over; cinta eval compares with them";
 
-/// Throws FileError where a column that has no name was taken for the classes and is none: a text or the second of a
-/// pair, which would be passed over.
-void check_guess(const data::LabelledText& texts, const std::string& path, const models::BertConfig& config) {
-  if (texts.guessed_column == 0) return;
-  std::set<std::string> classes;
-  for (int64_t i = 0; i < config.num_labels; ++i) {
-    classes.insert(config.label_name(i));
-    if (config.label_names.empty()) classes.insert(std::to_string(i));  // as such classes are printed
-  }
-  constexpr size_t most = 40;  // of a text a message shows its beginning
-  for (size_t i = 0; i < texts.count(); ++i)
-    require<FileError>(classes.contains(texts.labels[i]), "predict", Where(), path, ": column ", texts.guessed_column,
-                       " holds no class of the model ('", texts.labels[i].substr(0, most), "' in sample ", i + 1,
-                       "); name the columns in the first line (text, text_pair, label), or quote a text that has the "
-                       "separator in it");
+/// What a file may call the model's classes.
+std::vector<std::string> known_classes(const models::BertConfig& config) {
+  std::vector<std::string> out = train::class_names(config);
+  if (config.label_names.empty())
+    for (int64_t i = 0; i < config.num_labels; ++i) out.push_back(std::to_string(i));  // as they are printed
+  return out;
 }
 
 /// The texts of the command line or of a file; pairs, where these are.
 data::LabelledText read_texts(const Options& options, const models::BertConfig& config) {
   if (!options.data.empty()) {
-    data::LabelledText texts = data::read_texts(options.data, options.reading.bad_utf8());
-    check_guess(texts, options.data, config);
+    data::LabelledText texts = data::read_texts(options.data, options.reading.bad_utf8(), known_classes(config));
+    if (!texts.note.empty()) options.model.note(options.data + ": " + texts.note);
     if (!texts.labels.empty()) options.model.note(options.data + passed_over);
     return texts;
   }

@@ -6,6 +6,7 @@
 #include "cinta/data/examples.h"
 #include "cinta/data/file.h"
 #include "cinta/data/permutation.h"
+#include "cinta/data/text_columns.h"
 #include "cinta/data/wordpiece_trainer.h"
 #include "cinta/models/model_file.h"
 #include "cinta/train/text_classes.h"
@@ -29,17 +30,21 @@ struct ClassifyOptions : TrainOptions {
 
 struct Texts {
   data::LabelledText train, test;
-  std::vector<std::string> labels;  ///< of the whole training file, also where all samples of one are held out
+  train::TextClasses classes;  ///< for the whole training file, also where all samples of one are held out
 };
 
 /// The training file and the test file, or a seeded part of the first.
 Texts read_texts(const ClassifyOptions& options) {
-  data::LabelledText all = data::read_labelled_text(options.data, options.reading.bad_utf8());
-  std::vector<std::string> labels = data::label_names(all.labels);
+  auto read = [&](const std::string& path, const std::vector<std::string>& classes) {
+    data::LabelledText text = data::read_labelled_text(path, options.reading.bad_utf8(), classes);
+    if (!text.note.empty()) ModelOptions{options.model, options.run.quiet}.note(path + ": " + text.note);
+    return text;
+  };
+  data::LabelledText all = read(options.data, {});
+  const std::vector<std::string> labels = data::label_names(all.labels);
   require(labels.size() > 1, "train", Where(), options.data, ": all samples have the label '", labels.front(), "'");
-  if (!options.test_data.empty())
-    return {std::move(all), data::read_labelled_text(options.test_data, options.reading.bad_utf8()),
-            std::move(labels)};
+  const train::TextClasses classes = train::choose_classes(labels, options.model);
+  if (!options.test_data.empty()) return {std::move(all), read(options.test_data, classes.names), classes};
   const auto count = static_cast<int64_t>(all.count());
   const auto test = static_cast<int64_t>(static_cast<double>(count) * options.test_fraction);
   require(test > 0 && test < count, "train", Where(), options.data, ": ", count,
@@ -47,7 +52,7 @@ Texts read_texts(const ClassifyOptions& options) {
   const std::vector<int64_t> order = data::permutation(count, options.seed, 0);
   const std::span<const int64_t> rows(order);
   const auto train = static_cast<size_t>(count - test);
-  return {select(all, rows.first(train)), select(all, rows.subspan(train)), std::move(labels)};
+  return {select(all, rows.first(train)), select(all, rows.subspan(train)), classes};
 }
 
 /// The tokenizer of a pre-trained model, or one learnt on the training texts.
@@ -99,9 +104,8 @@ void train_classify(const ClassifyOptions& options) {
   const Texts texts = read_texts(options);
   models::BertConfig config = make_config(options);
   const ModelOptions model{options.model, options.run.quiet};
-  const train::TextClasses classes = train::choose_classes(texts.labels, options.model);
-  if (!classes.note.empty()) model.note(classes.note);
-  config.label_names = classes.names;
+  if (!texts.classes.note.empty()) model.note(texts.classes.note);
+  config.label_names = texts.classes.names;
   const int64_t length = length_for(options, config);
   const data::WordPiece tokenizer = make_tokenizer(options, texts.train, config);
   if (options.model.empty()) config.vocab_size = tokenizer.vocabulary().size();
@@ -115,7 +119,7 @@ void train_classify(const ClassifyOptions& options) {
   nlohmann::ordered_json more = nlohmann::ordered_json::object();
   if (!options.model.empty()) {
     std::vector<std::string> new_prefixes;
-    if (!classes.keeps_head) new_prefixes = {"classifier."};
+    if (!texts.classes.keeps_head) new_prefixes = {"classifier."};
     const auto report = models::load_weights(task.model(), options.model, {"bert.pooler."}, new_prefixes);
     more["load"] = json_of(report);
     model.note(report);
@@ -152,6 +156,7 @@ void add_train_classify(CLI::App& train) {
   options->run.optimizer.rate = 5e-4;
   CLI::App* command =
       train.add_subcommand("classify", "a BERT on texts with classes: CSV, TSV or JSON lines (text[, pair], label)");
+  command->footer("Names of columns and keys: " + data::known_column_names());
   options->add_to(*command);
   command->add_option("--model", options->model,
                       "directory of a pre-trained BERT; without it all is learnt anew; a classifier keeps its classes "
