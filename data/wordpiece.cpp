@@ -2,6 +2,7 @@
 #include "cinta/data/wordpiece.h"
 
 #include <algorithm>
+#include <tuple>
 #include <unordered_map>
 
 #include "cinta/data/unicode.h"
@@ -152,11 +153,15 @@ Encoding WordPiece::encode_pair(std::string_view first, std::string_view second,
                                 Where where) const {
   require(max_length == 0 || max_length >= 3, "wordpiece", where, "no room for [CLS] and two [SEP] in ", max_length,
           " tokens");
-  const size_t most = needed(max_length, 3);  // longer ones lose the same tokens, whichever loses first
+  const size_t room = needed(max_length, 3);
+  const size_t most = room % 2 == 0 ? room : std::string_view::npos;  // an odd token goes by which of both is longer
   std::vector<int32_t> a = encode_some(first, most, "first text", where),
                        b = encode_some(second, most, "second text", where);
-  if (max_length > 0)
-    while (a.size() + b.size() > static_cast<size_t>(max_length - 3)) (a.size() > b.size() ? a : b).pop_back();
+  if (a.size() + b.size() > room) {
+    auto [shorter, longer] = a.size() > b.size() ? std::tie(b, a) : std::tie(a, b);
+    shorter.resize(std::min(shorter.size(), room / 2));
+    longer.resize(room - shorter.size());
+  }
   Encoding out;
   out.ids.push_back(vocabulary_.id("[CLS]", where));
   out.ids.insert(out.ids.end(), a.begin(), a.end());

@@ -44,7 +44,8 @@ class WordPiece {
                               Where where = Where::current()) const;
   /// [CLS] text [SEP], cut to `max_length` tokens (0: not cut).
   Encoding encode_framed(std::string_view text, int64_t max_length = 0, Where where = Where::current()) const;
-  /// [CLS] first [SEP] second [SEP]; while too long, the longer of the two loses its last token, the second when equal.
+  /// [CLS] first [SEP] second [SEP]. Where that is too long the longer text is cut, to half of the room at least, then
+  /// the shorter too; an odd token is the longer's, the second's of equals (longest_first of Python's tokenizers).
   Encoding encode_pair(std::string_view first, std::string_view second, int64_t max_length = 0,
                        Where where = Where::current()) const;
   /// Text for the eye: pieces joined, words parted by spaces, [PAD] [CLS] [SEP] left out.

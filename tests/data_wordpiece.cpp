@@ -47,6 +47,33 @@ TEST_CASE("WordPiece equals Python's BertTokenizer", "[data]") {
   }
 }
 
+TEST_CASE("Pairs are cut as Python's tokenizers cut them, whichever is longer", "[data]") {
+  const auto golden = nlohmann::json::parse(read_bytes(CINTA_SOURCE_DIR "/tests/golden/wordpiece.json"));
+  const WordPiece tokenizer = small();
+  auto text = [](size_t tokens) {
+    std::string out;
+    for (size_t i = 0; i < tokens; ++i) out += "a ";
+    return out;
+  };
+  REQUIRE(golden["rooms"].size() == 5);
+  for (const auto& c : golden["rooms"]) {
+    const auto room = c["room"].get<size_t>();
+    const auto& rows = c["kept_of_first"];
+    for (size_t first = 0; first < rows.size(); ++first)
+      for (size_t second = 0; second < rows[first].size(); ++second) {
+        INFO(room << ": " << first << " + " << second);
+        const Encoding pair = tokenizer.encode_pair(text(first), text(second), static_cast<int64_t>(room) + 3);
+        const auto kept = rows[first][second].get<size_t>();
+        CHECK(std::ranges::count(pair.types, 0) == static_cast<int64_t>(kept + 2));
+        CHECK(std::ranges::count(pair.types, 1) == static_cast<int64_t>(std::min(second, room - kept) + 1));
+      }
+  }
+  // Far too long both, and taken in stretches: the longer still keeps the odd token.
+  const std::string longer = text(70'000), shorter = text(69'999);
+  CHECK(std::ranges::count(tokenizer.encode_pair(longer, shorter, 12).types, 0) == 5 + 2);
+  CHECK(std::ranges::count(tokenizer.encode_pair(shorter, longer, 12).types, 0) == 4 + 2);
+}
+
 TEST_CASE("A final sigma is lowered as Python lowers it where that is asked for", "[data]") {
   const auto golden = nlohmann::json::parse(read_bytes(CINTA_SOURCE_DIR "/tests/golden/wordpiece.json"));
   constexpr TokenizerOptions python{.final_sigma = true};

@@ -4,7 +4,8 @@ Needs `transformers` (5.x) and `tokenizers`. With `--words PROGRAM`, a program t
 parted by U+001F (tests/interop/wordpiece_words.cpp, whose head says how to build it), every code point is compared too.
 
 Where the Python ("slow") and the Rust ("fast") tokenizer differ, DECIDED says which one cinta follows and why; a difference
-that is not listed there is an error. Two more are known from the code points: the slow one drops unassigned (Cn) and both
+that is not listed there is an error. Pairs are cut as the fast one's longest_first does: where both are too long and the
+room is odd, the longer keeps a token more, the second of equals; the slow one gives it to the first. Two more are known from the code points: the slow one drops unassigned (Cn) and both
 drop private-use (Co) characters, where google-research/bert and cinta keep them.
 """
 import argparse
@@ -16,7 +17,7 @@ import sys
 import tempfile
 import unicodedata
 
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers.models.bert.tokenization_bert_legacy import BasicTokenizer, BertTokenizerLegacy
 
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -50,6 +51,9 @@ DECIDED = {
 
 PAIRS = [("how are you", "fine thanks", 0), ("a b c d e f", "g h", 8), ("a b", "c d e f g", 7), ("a b c d", "e f g h", 8), ("", "b", 0)]
 
+# Room for two texts of 0 .. LONGEST tokens each.
+ROOMS, LONGEST = (1, 4, 9, 10, 13), 12
+
 
 def fast(vocabulary, lower):
     """The Rust tokenizer as BertTokenizer sets it up."""
@@ -58,6 +62,24 @@ def fast(vocabulary, lower):
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.add_special_tokens(SPECIALS)
     return tokenizer
+
+
+def fast_pairs(vocabulary, length):
+    """The same, framing pairs cut to `length` tokens (0: not cut)."""
+    tokenizer = fast(vocabulary, True)
+    specials = [(token, vocabulary.index(token)) for token in ("[CLS]", "[SEP]")]
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=specials)
+    if length:
+        tokenizer.enable_truncation(length, strategy="longest_first")
+    return tokenizer
+
+
+def kept_of_first(vocabulary, room):
+    """[first][second]: how many tokens of the first of two texts are kept; of the second, what room is left."""
+    tokenizer = fast_pairs(vocabulary, room + 3)
+    return [[tokenizer.encode("b " * first, "b " * second).type_ids.count(0) - 2 for second in range(LONGEST + 1)]
+            for first in range(LONGEST + 1)]
 
 
 def basic_tokenizer(lower):
@@ -130,10 +152,10 @@ def main():
                 golden["texts"].append({"text": text, "lower": lower, "ids": ids[which]})
             if lower:
                 for first, second, length in PAIRS:
-                    options = {"truncation": "longest_first", "max_length": length} if length else {}
-                    both = slow(first, second, return_token_type_ids=True, **options)
-                    golden["pairs"].append({"first": first, "second": second, "length": length, "ids": both["input_ids"], "types": both["token_type_ids"]})
-    pathlib.Path(arguments.output).write_text(json.dumps(golden, ensure_ascii=True, separators=(",", ":")).replace('{"text"', '\n{"text"').replace('{"first"', '\n{"first"') + "\n")
+                    both = fast_pairs(vocabulary, length).encode(first, second)
+                    golden["pairs"].append({"first": first, "second": second, "length": length, "ids": both.ids, "types": both.type_ids})
+    golden["rooms"] = [{"room": room, "kept_of_first": kept_of_first(vocabulary, room)} for room in ROOMS]
+    pathlib.Path(arguments.output).write_text(json.dumps(golden, ensure_ascii=True, separators=(",", ":")).replace('{"text"', '\n{"text"').replace('{"first"', '\n{"first"').replace('{"room"', '\n{"room"') + "\n")
     if arguments.words:
         compare_code_points(arguments.words)
         compare_sigmas(arguments.words)
