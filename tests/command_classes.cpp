@@ -101,3 +101,29 @@ TEST_CASE("the classes are those of the whole file, whatever is held out", "[com
   check_refused({"train", "classify", "--data", given.texts, "--test_data", given.scratch / "test.csv"},
                 {"test.csv: line 3 has the label 'other', which is none of the model's 3: neg, neutral, pos"});
 }
+
+TEST_CASE("a model of one segment type takes no pairs, and a test part has the form of the training part",
+          "[command]") {
+  const Given given({"x", "y", "z"});
+  const std::string pairs = given.scratch / "pairs.csv", singles = given.scratch / "singles.csv";
+  std::string first = "text,pair,label\n", second = "text,label\n";
+  for (int i = 0; i < 10; ++i) first += i % 2 ? "a,b,x\n" : "c,d,y\n", second += i % 2 ? "a,x\n" : "c,y\n";
+  write_bytes(pairs, first);
+  write_bytes(singles, second);
+  const Arguments train{"train", "classify", "--output_dir", given.tuned};
+  check_refused(train + Arguments{"--data", pairs, "--test_data", singles},
+                {"singles.csv: holds single texts, ", "pairs.csv holds pairs of texts"});
+  check_refused(train + Arguments{"--data", singles, "--test_data", pairs}, {"pairs.csv: holds pairs of texts, "});
+
+  models::BertConfig config = models::read_config(given.directory);
+  config.type_vocab_size = 1;
+  write_bytes(given.directory + "/config.json", config.to_json(given.model.architecture()));
+  const Parts one_type{"pairs.csv: holds pairs of texts; the model has one segment type"};
+  const Arguments model{"--model", given.directory, "--data", pairs};
+  check_refused(train + model, one_type);
+  check_refused(Arguments{"eval"} + model, one_type);
+  check_refused(Arguments{"predict"} + model, one_type);
+  check_refused({"predict", "--model", given.directory, "--text", "a", "--text_pair", "b"},
+                {"--text_pair: holds pairs"});
+  CHECK(!std::filesystem::exists(given.tuned));
+}

@@ -76,6 +76,7 @@ Evaluation evaluate_classifier(const Options& options) {
   const std::vector<std::string> names = train::class_names(config);
   const data::LabelledText text = data::read_labelled_text(options.data, options.reading.bad_utf8(), names);
   if (!text.note.empty()) options.model.note(options.data + ": " + text.note);
+  train::require_segments(text, config, options.data);
   const data::WordPiece tokenizer = options.reading.load_tokenizer(options.model, config);
   const data::ClassifiedSequences samples =
       encode(text, tokenizer, names, config.max_position_embeddings, options.data);

@@ -14,6 +14,7 @@
 #include "cinta/ops/softmax.h"
 #include "cinta/train/classifier.h"
 #include "cinta/train/text_classes.h"
+#include "cinta/train/text_classify_task.h"
 #include "tools/bert_outputs.h"
 #include "tools/commands.h"
 #include "tools/read_examples.h"
@@ -48,10 +49,12 @@ data::LabelledText read_texts(const Options& options, const models::BertConfig& 
   if (!options.data.empty()) {
     data::LabelledText texts = data::read_texts(options.data, options.reading.bad_utf8(), known_classes(config));
     if (!texts.note.empty()) options.model.note(options.data + ": " + texts.note);
+    train::require_segments(texts, config, options.data);
     if (!texts.labels.empty()) options.model.note(options.data + passed_over);
     return texts;
   }
   data::LabelledText texts{options.texts, options.pairs, {}};
+  train::require_segments(texts, config, "--text_pair");
   for (auto* part : {&texts.first, &texts.second})
     for (std::string& text : *part) text = options.reading.utf8(std::move(text));
   return texts;

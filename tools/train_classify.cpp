@@ -34,17 +34,24 @@ struct Texts {
 };
 
 /// The training file and the test file, or a seeded part of the first.
-Texts read_texts(const ClassifyOptions& options) {
+Texts read_texts(const ClassifyOptions& options, const models::BertConfig& config) {
   auto read = [&](const std::string& path, const std::vector<std::string>& classes) {
     data::LabelledText text = data::read_labelled_text(path, options.reading.bad_utf8(), classes);
     if (!text.note.empty()) ModelOptions{options.model, options.run.quiet}.note(path + ": " + text.note);
+    train::require_segments(text, config, path);
     return text;
   };
   data::LabelledText all = read(options.data, {});
   const std::vector<std::string> labels = data::label_names(all.labels);
   require(labels.size() > 1, "train", Where(), options.data, ": all samples have the label '", labels.front(), "'");
   const train::TextClasses classes = train::choose_classes(labels, options.model);
-  if (!options.test_data.empty()) return {std::move(all), read(options.test_data, classes.names), classes};
+  if (!options.test_data.empty()) {
+    data::LabelledText test = read(options.test_data, classes.names);
+    auto form = [](const data::LabelledText& text) { return text.second.empty() ? "single texts" : "pairs of texts"; };
+    require(test.second.empty() == all.second.empty(), "train", Where(), options.test_data, ": holds ", form(test),
+            ", ", options.data, " holds ", form(all));
+    return {std::move(all), std::move(test), classes};
+  }
   const auto count = static_cast<int64_t>(all.count());
   const auto test = static_cast<int64_t>(static_cast<double>(count) * options.test_fraction);
   require(test > 0 && test < count, "train", Where(), options.data, ": ", count,
@@ -101,8 +108,8 @@ ResolvedValues resolved(const ClassifyOptions& options) {
 }
 
 void train_classify(const ClassifyOptions& options) {
-  const Texts texts = read_texts(options);
   models::BertConfig config = make_config(options);
+  const Texts texts = read_texts(options, config);
   const ModelOptions model{options.model, options.run.quiet};
   if (!texts.classes.note.empty()) model.note(texts.classes.note);
   config.label_names = texts.classes.names;

@@ -40,6 +40,12 @@ double Confusion::macro_f1() const {
   return sum / static_cast<double>(std::max<int64_t>(1, met));
 }
 
+void require_segments(const data::LabelledText& text, const models::BertConfig& config, const std::string& name,
+                      Where where) {
+  require(text.second.empty() || config.type_vocab_size > 1, "pairs", where, name,
+          ": holds pairs of texts; the model has one segment type (type_vocab_size 1) and takes single texts");
+}
+
 TextClassifyTask::TextClassifyTask(const TextClassifyData& data, models::BertConfig config, int64_t batch_size,
                                    uint64_t seed, Device device, Where where)
     : data_(data), batch_size_(batch_size), device_(device) {

@@ -15,6 +15,10 @@ struct Confusion {
   double macro_f1() const;
 };
 
+/// Throws ValueError, naming `name`, where `text` holds pairs and the model tells no second text from a first.
+void require_segments(const data::LabelledText& text, const models::BertConfig& config, const std::string& name,
+                      Where where = Where::current());
+
 struct TextClassifyData {
   data::WordPiece tokenizer;
   data::ClassifiedSequences train, test;
