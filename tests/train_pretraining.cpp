@@ -6,6 +6,7 @@
 #include "cinta/optim/accumulation.h"
 #include "cinta/train/callbacks.h"
 #include "cinta/train/pretraining_task.h"
+#include "data_helpers.h"
 #include "train_helpers.h"
 
 using namespace cinta;
@@ -112,14 +113,18 @@ TEST_CASE("what follows is learnt", "[train]") {
                train::number(result.evaluation, "eval_next_sentence_loss")));
 }
 
-TEST_CASE("an evaluation of nothing is no number, and nobody's best", "[train]") {
+TEST_CASE("a text without a token to guess is refused, and no number is nobody's best", "[train]") {
   data::MaskedCorpus corpus = small_corpus();
   std::vector<int32_t> ids(12, 0);
   ids[0] = 2, ids[1] = 3;
-  corpus.held_out = data::sequences_of(12, {.ids = ids, .lengths = {2}, .documents = {}});
-  train::MaskedTask task(corpus, small_config(), 4, 9);
-  const train::MetricFields found = task.evaluate();
-  CHECK(train::number(found, "eval_items") == 0);
-  CHECK(std::isnan(train::number(found, "eval_loss")));
-  CHECK_FALSE(train::WatchedMetric{}.better(train::number(found, "eval_loss"), 5));
+  const data::Sequences nothing = data::sequences_of(12, {.ids = ids, .lengths = {2}, .documents = {}});
+  const auto task_error = [&] {
+    return error_of<ValueError>([&] { train::MaskedTask(corpus, small_config(), 4, 9); });
+  };
+  CHECK(task_error() == "no error");
+  corpus.held_out = std::exchange(corpus.train, nothing);
+  CHECK_THAT(task_error(), Catch::Matchers::Contains("the text to train on has no token to guess"));
+  corpus.held_out = nothing;
+  CHECK_THAT(task_error(), Catch::Matchers::Contains("the text to evaluate on has no token to guess"));
+  CHECK_FALSE(train::WatchedMetric{}.better(NAN, 5));
 }

@@ -25,7 +25,7 @@ class LanguageTask : public Task {
   const char* accuracy_name() const override { return "masked_accuracy"; }
 
  protected:
-  /// Throws ValueError where the corpus has more tokens than `config`.
+  /// Throws ValueError where the corpus has more tokens than `config`, or one of its parts none to guess.
   LanguageTask(const data::MaskedCorpus& corpus, const models::BertConfig& config, uint64_t seed, int64_t batch_size,
                Device device, Where where);
 
