@@ -98,8 +98,21 @@ TEST_CASE("the largest batch that fits is found with few tries", "[find_batch_si
           },
           most);
       CHECK(found == std::min(limit, most));
-      CHECK(tries <= 22);
+      CHECK(tries <= 23);
     }
+}
+
+TEST_CASE("what the search itself took is taken off", "[find_batch_size]") {
+  int64_t room = 20, last = 0;  // a try keeps a tenth of its size
+  const int64_t found = train::find_batch_size(
+      [&](int64_t size) {
+        const bool fits = size <= room;
+        room = std::min(room, 20 - size / 10);
+        return last = size, fits;
+      },
+      1 << 10);
+  CHECK(found == last);
+  CHECK(found == 17);
 }
 
 TEST_CASE("a step out of memory does not fit, another error is handed on", "[find_batch_size]") {

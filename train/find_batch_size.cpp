@@ -7,11 +7,12 @@ namespace cinta::train {
 
 int64_t find_batch_size(const Callback<bool(int64_t)>& fits, int64_t most, Where where) {
   require(most >= 1, "find_batch_size", where, "the largest size to try is 1 or more, given ", most);
+  bool held = false;  // of the last try
   const auto holds = [&](int64_t size) {
     try {
-      return fits(size);
+      return held = fits(size);
     } catch (const OutOfMemory&) {
-      return false;
+      return held = false;
     }
   };
   require<OutOfMemory>(holds(1), "find_batch_size", where, "not even a batch of one sample fits");
@@ -24,6 +25,7 @@ int64_t find_batch_size(const Callback<bool(int64_t)>& fits, int64_t most, Where
     const int64_t middle = good + (bad - good) / 2;
     (holds(middle) ? good : bad) = middle;
   }
+  while (!held && !holds(good)) require<OutOfMemory>(--good >= 1, "find_batch_size", where, "no batch fits any more");
   return good;
 }
 
