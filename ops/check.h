@@ -1,5 +1,7 @@
 // The checks that many ops begin with. Messages name the operand and show what was given.
 #pragma once
+#include <initializer_list>
+
 #include "cinta/autograd/autocast.h"
 #include "cinta/backends/kernel.h"
 
@@ -12,6 +14,10 @@ inline void check_row(const KernelRow& row, const char* op, const Tensor& x, Whe
   const FloatTypes floats = row.floats(x.device());
   require<DtypeError>(floats.has(x.dtype()), op, where, "on ", x.device(), " the kernel ", row.name(), " computes in ",
                       floats, ", given ", x, "; the device 'reference' computes in all types");
+}
+/// The device of `x` has every row that an op written with other ops will call: asked before the first of them runs.
+inline void check_rows(std::initializer_list<const KernelRow*> rows, const char* op, const Tensor& x, Where where) {
+  for (const KernelRow* row : rows) check_row(*row, op, x, where);
 }
 /// `x`, which `row` will read, is floating-point and of a type that its device computes in.
 inline void check_floating(const KernelRow& row, const char* op, const char* name, const Tensor& x, Where where) {

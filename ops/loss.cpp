@@ -73,6 +73,12 @@ struct CrossEntropy {
   }
 };
 
+/// The device of `x` has the rows of `reduce`.
+void check_reduction(Reduction reduction, const char* op, const Tensor& x, Where where) {
+  if (reduction != Reduction::none) check_row(kernels::sum, op, x, where);
+  if (reduction == Reduction::mean) check_row(kernels::affine.forward, op, x, where);
+}
+
 Tensor reduce(const Tensor& losses, Reduction reduction, Where where) {
   if (reduction == Reduction::none) return losses;
   return reduction == Reduction::sum ? sum(losses, {}, false, where) : mean(losses, {}, false, where);
@@ -87,9 +93,11 @@ void check_labels(const KernelRow& row, const char* op, const Tensor& logits, co
       "labels[..] for logits[..,V]: logits ", logits, ", labels ", labels);
 }
 
-void check_pair(const KernelRow& row, const char* op, const char* name, const Tensor& x, const char* other_name,
-                const Tensor& other, Reduction reduction, Where where) {
-  check_floating(row, op, name, x, where);
+void check_pair(std::initializer_list<const KernelRow*> rows, const char* op, const char* name, const Tensor& x,
+                const char* other_name, const Tensor& other, Reduction reduction, Where where) {
+  check_floating(**rows.begin(), op, name, x, where);
+  check_rows(rows, op, x, where);
+  check_reduction(reduction, op, x, where);
   check_like(op, other_name, other, x, where);
   require<ShapeError>(x.shape() == other.shape(), op, where, name, " and ", other_name, " have one shape: ", x, " and ",
                       other);
@@ -102,6 +110,9 @@ void check_pair(const KernelRow& row, const char* op, const char* name, const Te
 Tensor cross_entropy(const Tensor& logits, const Tensor& labels, const CrossEntropyOptions& options, Where where) {
   constexpr const char* op = "cross_entropy";
   check_labels(kernels::cross_entropy, op, logits, labels, where);
+  if (options.reduction != Reduction::none) check_row(kernels::sum, op, logits, where);
+  if (options.reduction == Reduction::mean)
+    check_rows({&kernels::not_equal, &kernels::clamp.forward, &kernels::divide}, op, logits, where);
   require(options.label_smoothing >= 0 && options.label_smoothing <= 1, op, where,
           "label_smoothing lies in [0, 1], given ", options.label_smoothing);
   const kernels::CrossEntropy row{options.ignore_index, static_cast<float>(options.label_smoothing)};
@@ -115,24 +126,28 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels, const CrossEntr
 Tensor count_items(const Tensor& labels, int64_t ignore_index, Dtype dtype, Where where) {
   require<DtypeError>(labels && labels.dtype() == Dtype::i64, "count_items", where, "labels is i64, given ", labels);
   require<DtypeError>(is_floating(dtype), "count_items", where, "a count is floating-point, given ", dtype);
+  check_rows({&kernels::not_equal, &kernels::sum}, "count_items", labels, where);
   return sum(cast(not_equal(labels, constant(labels, static_cast<double>(ignore_index)), where), dtype, where), {},
              false, where);
 }
 
 Tensor count_correct(const Tensor& logits, const Tensor& labels, Where where) {
   check_labels(kernels::argmax, "count_correct", logits, labels, where);
+  check_rows({&kernels::equal, &kernels::sum}, "count_correct", logits, where);
   return sum(cast(cinta::equal(argmax(logits, {-1}, false, where), labels, where), Dtype::f32, where), {}, false,
              where);
 }
 
 Tensor mse(const Tensor& prediction, const Tensor& target, Reduction reduction, Where where) {
-  check_pair(kernels::subtract, "mse", "prediction", prediction, "target", target, reduction, where);
+  check_pair({&kernels::subtract, &kernels::multiply}, "mse", "prediction", prediction, "target", target, reduction,
+             where);
   const Tensor distance = subtract(autograd::widened("mse", prediction), autograd::widened("mse", target), where);
   return reduce(multiply(distance, distance, where), reduction, where);
 }
 
 Tensor bce_with_logits(const Tensor& logits, const Tensor& target, Reduction reduction, Where where) {
-  check_pair(kernels::softplus.forward, "bce_with_logits", "logits", logits, "target", target, reduction, where);
+  check_pair({&kernels::softplus.forward, &kernels::affine.forward, &kernels::multiply, &kernels::add},
+             "bce_with_logits", "logits", logits, "target", target, reduction, where);
   // -log sigmoid(x) = softplus(-x). The shorter softplus(x) - x t loses all digits of a small loss at t = 1.
   const Tensor if_true = multiply(target, softplus(affine(logits, -1, 0, where), where), where);
   const Tensor if_false = multiply(affine(target, -1, 1, where), softplus(logits, where), where);
@@ -141,7 +156,9 @@ Tensor bce_with_logits(const Tensor& logits, const Tensor& target, Reduction red
 }
 
 Tensor kl_div(const Tensor& log_p, const Tensor& log_q, Reduction reduction, Where where) {
-  check_pair(kernels::exp.forward, "kl_div", "log_p", log_p, "log_q", log_q, reduction, where);
+  check_pair({&kernels::exp.forward, &kernels::greater, &kernels::where, &kernels::subtract, &kernels::multiply,
+              &kernels::sum},
+             "kl_div", "log_p", log_p, "log_q", log_q, reduction, where);
   require<ShapeError>(log_p.rank() >= 1, "kl_div", where, "at least one dimension, given ", log_p);
   const Tensor p = exp(log_p, where), zero = constant(p, 0);
   // Where p is 0 its logarithm is -inf: nothing of that class may reach the sum, nor its gradient.

@@ -98,6 +98,7 @@ Tensor sum(const Tensor& x, std::vector<int> dims, bool keep_dims, Where where) 
 
 Tensor mean(const Tensor& x, std::vector<int> dims, bool keep_dims, Where where) {
   const Shape shape = reduced_shape(kernels::sum, x, dims, "mean", where);
+  check_row(kernels::affine.forward, "mean", x, where);
   const int64_t count = reduced_count(x, shape);
   require<ShapeError>(count > 0, "mean", where, "at least one element a result: ", x);
   // The sum of a narrow type's elements may lie outside it where their mean does not.
@@ -108,6 +109,7 @@ Tensor mean(const Tensor& x, std::vector<int> dims, bool keep_dims, Where where)
 
 Tensor var(const Tensor& x, std::vector<int> dims, int correction, bool keep_dims, Where where) {
   const Shape shape = reduced_shape(kernels::sum, x, dims, "var", where);
+  check_rows({&kernels::affine.forward, &kernels::subtract, &kernels::multiply}, "var", x, where);
   const int64_t count = reduced_count(x, shape);
   require<ShapeError>(count > correction, "var", where, "more than ", correction, " elements a result: ", x, " gives ",
                       count);
@@ -144,6 +146,9 @@ Tensor argmax(const Tensor& x, std::vector<int> dims, bool keep_dims, Where wher
 
 Tensor logsumexp(const Tensor& x, std::vector<int> dims, bool keep_dims, Where where) {
   const Shape kept = reduced_shape(kernels::exp.forward, x, dims, "logsumexp", where);
+  check_rows(
+      {&kernels::max, &kernels::clamp.forward, &kernels::subtract, &kernels::sum, &kernels::log.forward, &kernels::add},
+      "logsumexp", x, where);
   require<ShapeError>(x.numel() > 0 || kept.numel() == 0, "logsumexp", where, "at least one element a result: ", x);
   // The largest element is only a shift: the result does not depend on it, so the tape need not follow it. A row of
   // -inf alone would give inf - inf: the clamp to the type's range keeps its shift finite.

@@ -15,6 +15,7 @@
 #include "cinta/ops/elementwise.h"
 #include "cinta/ops/loss.h"
 #include "cinta/ops/matmul.h"
+#include "cinta/ops/reduce.h"
 #include "cinta/ops/shape.h"
 #include "cinta/optim/adamw.h"
 #include "cinta/optim/sgd.h"
@@ -104,6 +105,11 @@ TEST_CASE("a kernel that a backend does not have, or not in this type, is named 
   CHECK_THAT(error_of<DtypeError>([&] { matmul(wide, wide); }),
              Contains("[matmul] on npu the kernel matmul computes in f32, f16") && Contains("given f64[2,2]@npu") &&
                  Contains("foreign_backend.cpp:"));
+  // Of an op written with others, any of its rows may be the one that is missing.
+  CHECK_THAT(error_of<DeviceError>([&] { mean(x); }), Contains("[mean] the kernel affine is not implemented"));
+  CHECK_THAT(error_of<DeviceError>([&] { var(x); }), Contains("[var] the kernel affine is not implemented"));
+  CHECK_THAT(error_of<DeviceError>([&] { mse(x, x); }), Contains("[mse] the kernel subtract is not implemented"));
+  CHECK_THAT(error_of<DeviceError>([&] { logsumexp(x); }), Contains("[logsumexp] the kernel exp is not implemented"));
   CHECK(memory_statistics(npu()).requests == requests);
   CHECK_THROWS_AS(kernels::softplus.forward(npu(), x, x, {}), DeviceError);
 }
