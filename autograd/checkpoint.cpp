@@ -25,10 +25,10 @@ class Segment : public Hole, public std::enable_shared_from_this<Segment> {
     }
   }
 
-  Tensor fill(int index) override {
-    if (filled_.empty()) run_again();
+  Tensor fill(int index, Where where) override {
+    if (filled_.empty()) run_again(where);
     Tensor& tensor = filled_[static_cast<size_t>(index)];
-    require<InternalError>(static_cast<bool>(tensor), "checkpoint", Where(), "a saved tensor is brought back once");
+    require<InternalError>(static_cast<bool>(tensor), "checkpoint", where, "a saved tensor is brought back once");
     return std::move(tensor);  // its owner holds it from here on, so memory falls as backward passes
   }
 
@@ -51,8 +51,8 @@ class Segment : public Hole, public std::enable_shared_from_this<Segment> {
   void note_computed(const Tensor& tensor) { computed_.insert(tensor.storage().get()); }
 
  private:
-  void check_reads() const;
-  void run_again();
+  void check_reads(Where where) const;
+  void run_again(Where where);
   SegmentFunction function_;
   std::shared_ptr<const Autocast> autocast_ = mode().autocast;
   std::string path_ = NameScope::path();  // which autocast may go by
@@ -106,12 +106,12 @@ class Recorder : public Keeper {
     return true;
   }
   /// Throws ValueError for an op to be kept that did not run: a name spelled wrong would keep nothing.
-  void check_kept(const std::vector<std::string>& keep_ops) const {
+  void check_kept(const std::vector<std::string>& keep_ops, Where where) const {
     for (const std::string& name : keep_ops) {
       if (ran_.contains(name)) continue;
       std::string there;
       for (std::string_view one : ran_) there += (there.empty() ? "" : ", ") + std::string(one);
-      require(false, "checkpoint", Where(), "no op '", name, "' to keep runs in the segment; those that do: ", there);
+      require(false, "checkpoint", where, "no op '", name, "' to keep runs in the segment; those that do: ", there);
     }
   }
 
@@ -123,7 +123,7 @@ class Recorder : public Keeper {
 /// In charge while the segment runs again.
 class Replayer : public Keeper {
  public:
-  explicit Replayer(Segment& segment) : segment_(segment) {}
+  Replayer(Segment& segment, Where where) : segment_(segment), where_(where) {}
   std::pair<std::shared_ptr<Hole>, int> keep(const Tensor& tensor) override {
     saved_.push_back(detach(tensor));
     return {};
@@ -132,7 +132,7 @@ class Replayer : public Keeper {
   bool replaying() const override { return true; }
   bool recall(const char* name, std::span<const Tensor* const>, std::vector<Tensor>& outputs) override {
     if (!segment_.keeps(name)) return false;
-    require(next_ < segment_.kept_outputs().size(), "checkpoint", Where(), changed, "it ran ", name, " ",
+    require(next_ < segment_.kept_outputs().size(), "checkpoint", where_, changed, "it ran ", name, " ",
             segment_.kept_outputs().size(), " times, and now more often");
     outputs = segment_.kept_outputs()[next_++];
     return true;
@@ -141,37 +141,38 @@ class Replayer : public Keeper {
 
  private:
   Segment& segment_;
+  Where where_;  // the op whose backward asked for the re-run
   std::vector<Tensor> saved_;
   size_t next_ = 0;
 };
 
-void Segment::check_reads() const {
+void Segment::check_reads(Where where) const {
   for (const Read& read : reads_) {
     const std::shared_ptr<Storage> storage = read.storage.lock();
-    require(!storage || storage->version() == read.version, "checkpoint", Where(), "what ", read.op,
+    require(!storage || storage->version() == read.version, "checkpoint", where, "what ", read.op,
             " read in the segment, ", read.dtype, read.shape, ", was overwritten in place by ",
             storage ? storage->last_writer() : "", " before backward");
   }
 }
 
-void Segment::run_again() {
-  check_reads();
+void Segment::run_again(Where where) {
+  check_reads(where);
   std::vector<Tensor> inputs;
   for (const Input& input : inputs_) {
-    inputs.push_back(input.hole ? input.hole->fill(input.index) : input.tensor);
+    inputs.push_back(input.hole ? input.hole->fill(input.index, where) : input.tensor);
     if (input.tracked && !inputs.back().slot) inputs.back().slot = std::make_shared<Slot>();
   }
-  Replayer replayer(*this);
+  Replayer replayer(*this, where);
   Scoped recording(&Mode::recording, true);
   Scoped autocast(&Mode::autocast, autocast_);
   const PathScope place(path_);
   Scoped keeper(&Mode::keeper, static_cast<Keeper*>(&replayer));
   function_(inputs);
   std::vector<Tensor>& saved = replayer.saved();
-  require(saved.size() == forms_.size(), "checkpoint", Where(), changed, "its ops saved ", forms_.size(),
+  require(saved.size() == forms_.size(), "checkpoint", where, changed, "its ops saved ", forms_.size(),
           " tensors, and now ", saved.size());
   for (size_t i = 0; i < saved.size(); ++i)
-    require(saved[i].shape() == forms_[i].shape && saved[i].dtype() == forms_[i].dtype, "checkpoint", Where(), changed,
+    require(saved[i].shape() == forms_[i].shape && saved[i].dtype() == forms_[i].dtype, "checkpoint", where, changed,
             "tensor ", i, " that its ops saved was ", forms_[i].dtype, forms_[i].shape, ", and now is ", saved[i]);
   filled_ = std::move(saved);
 }
@@ -179,13 +180,13 @@ void Segment::run_again() {
 }  // namespace
 
 std::vector<Tensor> checkpoint_segment(const SegmentFunction& function, const std::vector<Tensor>& inputs,
-                                       const std::vector<std::string>& keep_ops) {
+                                       const std::vector<std::string>& keep_ops, Where where) {
   if (!mode().recording || (mode().keeper && mode().keeper->segment())) return function(inputs);
   auto segment = std::make_shared<Segment>(function, inputs, keep_ops);
   Recorder recorder(segment);
   Scoped keeper(&Mode::keeper, static_cast<Keeper*>(&recorder));
   std::vector<Tensor> outputs = function(inputs);
-  recorder.check_kept(keep_ops);
+  recorder.check_kept(keep_ops, where);
   return outputs;
 }
 
@@ -230,7 +231,7 @@ Tensor run_layers(const std::vector<Callback<Tensor(const Tensor&)>>& layers, Te
       return std::vector<Tensor>{y};
     };
     x = policy.kind == CheckpointPolicy::none ? part({&x, 1})[0]
-                                              : checkpoint_segment(part, std::vector<Tensor>{x}, policy.keep_ops)[0];
+                                              : checkpoint_segment(part, {x}, policy.keep_ops, Where())[0];
   }
   return x;
 }

@@ -14,9 +14,9 @@ using SegmentFunction = Callback<std::vector<Tensor>(std::span<const Tensor>)>;
 /// (selective checkpointing); a name that no recorded op of the segment has throws ValueError. Inside another segment
 /// this is a plain call; inside an OffloadScope the segment's inputs are offloaded. The function must compute the same
 /// ops each time; a re-run that saves another number of tensors, or tensors of other shapes or types, throws
-/// ValueError, and so does one that would read what was overwritten in place.
+/// ValueError at the place of the op that needs it, and so does one that would read what was overwritten in place.
 std::vector<Tensor> checkpoint_segment(const SegmentFunction& function, const std::vector<Tensor>& inputs,
-                                       const std::vector<std::string>& keep_ops = {});
+                                       const std::vector<std::string>& keep_ops = {}, Where where = Where::current());
 
 /// The same for `Tensor function(inputs...)`.
 template <class F, class... Tensors>
@@ -26,7 +26,7 @@ Tensor checkpoint(F function, const Tensor& first, const Tensors&... rest) {
         return [&]<size_t... I>(std::index_sequence<I...>) { return std::vector<Tensor>{function(in[I]...)}; }
         (std::make_index_sequence<1 + sizeof...(Tensors)>());
       },
-      std::vector<Tensor>{first, rest...})[0];
+      std::vector<Tensor>{first, rest...}, {}, Where())[0];
 }
 
 /// How a stack of layers is cut into segments.

@@ -12,8 +12,8 @@ namespace cinta::autograd {
 /// gather.
 struct Hole {
   virtual ~Hole() = default;
-  /// The tensor that was given index `index` when it was saved.
-  virtual Tensor fill(int index) = 0;
+  /// The tensor that was given index `index` when it was saved. `where` is the call of the op that asks, for errors.
+  virtual Tensor fill(int index, Where where) = 0;
 };
 
 /// Decides what becomes of the tensors that ops save while it is in charge (checkpoint, offload).
@@ -61,7 +61,7 @@ struct Mode {
   bool recording = true;
   Keeper* keeper = nullptr;
   Observer* observer = nullptr;
-  const Node* saving = nullptr;  ///< the node whose op is saving right now
+  const Node* saving = nullptr;                        ///< the node whose op is saving right now
   std::shared_ptr<const Autocast> autocast = nullptr;  ///< the types that ops compute in; null: those they are given
 };
 

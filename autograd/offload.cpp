@@ -30,7 +30,7 @@ struct CopyHole : Hole {
   Shape shape, strides;
   int64_t offset = 0;
   Dtype dtype = Dtype::f32;
-  Tensor fill(int) override { return {copy->bring_back(), shape, strides, offset, dtype}; }
+  Tensor fill(int, Where) override { return {copy->bring_back(), shape, strides, offset, dtype}; }
 };
 
 class Offload : public Keeper {

@@ -26,7 +26,7 @@ void Saved::keep(const Tensor& tensor) {
 
 Tensor Saved::get() {
   if (hole_) {
-    value_ = hole_->fill(index_);
+    value_ = hole_->fill(index_, where_);
     value_.slot = input_;
     version_ = value_.storage()->version();
     hole_.reset();

@@ -199,6 +199,7 @@ TEST_CASE("a function that does not compute the same each time is found out", "[
     INFO(first);
     CHECK(first.find("[checkpoint]") == 0);
     CHECK(first.find("the same each time") != std::string::npos);
+    CHECK(first.find("checkpointing.cpp:") != std::string::npos);  // the op that needed the re-run
     return first;
   };
   CHECK(message([&runs](const Tensor& in) {

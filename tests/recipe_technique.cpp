@@ -28,7 +28,7 @@ class SaveAsBf16 : Keeper, Scoped<Keeper*> {
  private:
   struct Narrow : Hole {
     explicit Narrow(const Tensor& tensor) : kept(cast(tensor, Dtype::bf16)) {}
-    Tensor fill(int) override {
+    Tensor fill(int, Where) override {
       const NoGrad off;
       return cast(kept, Dtype::f32);
     }
