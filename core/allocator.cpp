@@ -113,8 +113,7 @@ void Pool::throw_out_of_memory(int64_t bytes, int64_t cached) const {
   std::map<std::pair<int64_t, std::string>, int64_t, std::greater<>> kinds;
   for (const LiveBlock* block = newest_; block; block = block->after) {
     // Who looked at a weight first tells nothing of it.
-    const char* writer =
-        block->category == Category::activations ? block->writer.load(std::memory_order_relaxed) : nullptr;
+    const char* writer = block->category == Category::activations ? block->last_writer() : nullptr;
     ++kinds[{block->bytes, join(name_of(block->category), writer ? " by " : "", writer ? writer : "")}];
   }
   int told = 0;

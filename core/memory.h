@@ -1,7 +1,6 @@
 // What memory is for, and how much of it is in use.
 #pragma once
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <string_view>
 
@@ -16,8 +15,12 @@ std::string_view name_of(Category category);
 struct LiveBlock {
   int64_t bytes = 0;
   Category category = Category::activations;
-  /// The op that wrote it last; null: not known. Read by whatever thread finds that memory has run out.
-  std::atomic<const char *> writer = nullptr;
+  /// The op that wrote it last; null: not known. Written by ops and read by whatever thread finds that memory has run
+  /// out, by these two alone: built-in functions, since <atomic> takes every program that includes this time to
+  /// compile.
+  const char* writer = nullptr;
+  const char* last_writer() const { return __atomic_load_n(&writer, __ATOMIC_RELAXED); }
+  void set_writer(const char* op) { __atomic_store_n(&writer, op, __ATOMIC_RELAXED); }
   LiveBlock *before = nullptr, *after = nullptr;
 };
 

@@ -40,16 +40,16 @@ class Storage {
   /// How often this range was overwritten, and by which op: a tensor saved for backward compares them.
   uint32_t version() const { return version_; }
   const char* last_writer() const {
-    const char* writer = block_.writer.load(std::memory_order_relaxed);
+    const char* writer = block_.last_writer();
     return writer ? writer : "nothing";
   }
   void mark_written(const char* writer) {
     ++version_;
-    block_.writer.store(writer, std::memory_order_relaxed);
+    block_.set_writer(writer);
   }
   /// Its first numbers are those of this op.
   void mark_made(const char* op) {
-    if (!block_.writer.load(std::memory_order_relaxed)) block_.writer.store(op, std::memory_order_relaxed);
+    if (!block_.last_writer()) block_.set_writer(op);
   }
 
   Shadow shadow;  ///< for whoever reads these numbers in a narrower type again and again
