@@ -39,7 +39,7 @@ constexpr const char* passed_over = ": its labels are passed over; cinta eval co
 /// What a file may call the model's classes.
 std::vector<std::string> known_classes(const models::BertConfig& config) {
   std::vector<std::string> out = train::class_names(config);
-  if (config.label_names.empty())
+  if (!train::has_named_classes(config))
     for (int64_t i = 0; i < config.num_labels; ++i) out.push_back(std::to_string(i));  // as they are printed
   return out;
 }

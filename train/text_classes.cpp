@@ -14,19 +14,30 @@ std::vector<std::string> class_names(const models::BertConfig& config) {
   return out;
 }
 
+bool has_named_classes(const models::BertConfig& config) {
+  models::BertConfig unnamed = config;
+  unnamed.label_names.clear();
+  return class_names(config) != class_names(unnamed);
+}
+
 TextClasses choose_classes(const std::vector<std::string>& labels, const std::string& directory) {
   if (directory.empty() || models::model_name(directory) != "BertForSequenceClassification") return {labels};
-  models::BertConfig config = models::read_config(directory);
+  const models::BertConfig config = models::read_config(directory);
   const std::vector<std::string> names = class_names(config);
-  config.label_names.clear();
-  const bool unnamed = names == class_names(config);
-  const bool known = std::ranges::all_of(
-      labels, [&](const std::string& label) { return std::ranges::find(names, label) != names.end(); });
-  if (known) return {names, true};
-  if (unnamed && names.size() == labels.size())
+  const auto all_among = [&](const std::vector<std::string>& classes) {
+    return std::ranges::all_of(
+        labels, [&](const std::string& label) { return std::ranges::find(classes, label) != classes.end(); });
+  };
+  if (all_among(names)) return {names, true};
+  std::vector<std::string> numbers;
+  for (size_t i = 0; i < names.size(); ++i) numbers.push_back(join(i));
+  const bool numbered = all_among(numbers);
+  if (!has_named_classes(config) && (numbered || names.size() == labels.size())) {
+    const std::vector<std::string>& taken = numbered ? numbers : labels;
     return {
-        labels, true,
-        join(directory, ": its classes have no names; in their order they are taken to be ", data::first_few(labels))};
+        taken, true,
+        join(directory, ": its classes have no names; in their order they are taken to be ", data::first_few(taken))};
+  }
   return {labels, false,
           join(directory, ": its classes (", data::first_few(names), ") are not the data's (", data::first_few(labels),
                "), for which a new classifier is learnt")};
