@@ -66,6 +66,43 @@ TEST_CASE("classes without names take the data's labels in order, and that is to
   CHECK(given.kept_head());
 }
 
+TEST_CASE("labels that are the numbers of classes without names stand for these", "[command]") {
+  const Given given({});
+  const std::string file = given.scratch / "numbers.csv";
+  auto accuracy = [&](const std::string& csv) {
+    write_bytes(file, csv);
+    const Finished finished = run_cinta({"eval", "--model", given.directory, "--data", file, "--json"});
+    INFO(finished.error);
+    REQUIRE(finished.code == 0);
+    return finished.out;
+  };
+  const std::string named = accuracy("text,label\na b,LABEL_2\nb,LABEL_1\n");
+  const std::string numbered = accuracy("text,label\na b,2\nb,1\n");
+  const auto numbers = [](const std::string& json) { return json.substr(0, json.find("labels")); };
+  CHECK(numbers(named) == numbers(numbered));
+  CHECK_THAT(numbered, Contains("eval_accuracy"));
+  CHECK_THAT(given.train({"0", "2"}).error, Contains("in their order they are taken to be 0, 1, 2\n"));
+  CHECK(given.kept_head());
+}
+
+TEST_CASE("a training is gone on with for the same classes and the same weights alone", "[command]") {
+  const Given given({});
+  given.train({"neg", "pos"});
+  auto resume = [&](const std::string& labels, Arguments more) {
+    std::string csv = "text,label\n";
+    for (size_t i = 0; i < 30; ++i) csv += "a b," + (i % 2 ? labels : "neg") + "\n";
+    write_bytes(given.texts, csv);
+    Arguments command{
+        "train",     "classify", "--quiet",     "--data", given.texts, "--model", given.directory,   "--output_dir",
+        given.tuned, "--resume", "--max_steps", "1",      "--threads", "1",       "--learning_rate", "1e-9"};
+    command.insert(command.end(), more.begin(), more.end());
+    return command;
+  };
+  CHECK(run_cinta(resume("pos", {})).code == 0);
+  check_refused(resume("sop", {}), {"data_crc32", "begun with"});
+  check_refused(resume("pos", {"--train", "head"}), {"trained \"head\", begun with \"all\""});
+}
+
 TEST_CASE("labels that a classifier does not know get a new head, and that is told", "[command]") {
   for (const Words& labels : {Words{"0", "1", "2"}, Words{"neg", "other", "pos"}, Words{"a", "b"}}) {
     const Given given({"pos", "so", "neg"});

@@ -138,12 +138,15 @@ void train_classify(const ClassifyOptions& options) {
   if (!options.run.quiet)
     std::fprintf(stderr, "%s: %zu samples to train on, %zu to test, %zu classes\n", options.data.c_str(),
                  texts.train.count(), texts.test.count(), config.label_names.size());
-  const data::Sequences &train = data.train.sequences, &test = data.test.sequences;
-  const uint32_t crc32 =
-      data::crc32_of(std::as_bytes(std::span(test.ids)), data::crc32_of(std::as_bytes(std::span(train.ids))));
-  const train::RunOptions run = options.resolve(train.count);
+  uint32_t crc32 = 0;
+  for (const data::ClassifiedSequences* part : {&data.train, &data.test})
+    crc32 = data::crc32_of(std::as_bytes(std::span(part->labels)),
+                           data::crc32_of(std::as_bytes(std::span(part->sequences.ids)), crc32));
+  for (const std::string& name : config.label_names)
+    crc32 = data::crc32_of(std::as_bytes(std::span(name.c_str(), name.size() + 1)), crc32);
+  const train::RunOptions run = options.resolve(data.train.sequences.count);
   const train::RunResult result =
-      train::run(task, run, options.header("classify", crc32, {{"dropout", options.dropout}}));
+      train::run(task, run, options.header("classify", crc32, {{"dropout", options.dropout}, {"trained", options.trained}}));
   const models::BertConfig& trained = task.model().config();
   const bool judged = !result.evaluation.empty();
   if (judged) more.update(confusion_json(task.confusion(), trained));

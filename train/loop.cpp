@@ -250,6 +250,7 @@ class Run {
     const CheckpointSearch search = newest_checkpoint(options_.output_dir, where_);
     if (options_.resume) report_skipped(search);
     if (options_.resume && search.newest) {
+      require_header(metrics, header, where_);  // first: nothing that the run has saved fits another one
       task_.load(search.newest->path);
       state_ = read_run_state(search.newest->path, optimizer_, scaler_, products_.get(), where_);
       require(options_.max_steps >= state_.step, "resume", where_, "the run has done ", state_.step,

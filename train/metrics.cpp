@@ -115,6 +115,15 @@ std::string json_of(const MetricFields& fields, Where where) {
   return (line.empty() ? "{" : line) + "}";
 }
 
+void require_header(const std::string& path, const MetricFields& header, Where where) {
+  for_each_line(path, data::read_file(path, data::maximum_file_bytes, where), where,
+                [&](const MetricFields& fields, size_t) {
+                  const std::string changed = differences(header, fields);
+                  require(changed.empty(), "resume", where, path, " is of a run with other options: ", changed);
+                  return false;
+                });
+}
+
 MetricsLog MetricsLog::create(const std::string& path, const MetricFields& header, Where where) {
   const std::string line = line_of(header, where);
   auto file = std::make_shared<data::OutputFile>(path, 0, where);
@@ -124,14 +133,13 @@ MetricsLog MetricsLog::create(const std::string& path, const MetricFields& heade
 
 MetricsLog MetricsLog::resume(const std::string& path, const MetricFields& header, int64_t step, bool evaluation_due,
                               Where where) {
+  require_header(path, header, where);
   const std::string text = data::read_file(path, data::maximum_file_bytes, where);
   size_t keep = text.rfind('\n') + 1;  // a line that was not written to its end goes
   bool in_header = true;
   for_each_line(path, text, where, [&](const MetricFields& fields, size_t begin) {
-    if (std::exchange(in_header, false)) {
-      const std::string changed = differences(header, fields);
-      require(changed.empty(), "resume", where, path, " is of a run with other options: ", changed);
-    } else if (step_of(fields) > step || (evaluation_due && step_of(fields) == step && is_evaluation(fields))) {
+    if (std::exchange(in_header, false)) return true;
+    if (step_of(fields) > step || (evaluation_due && step_of(fields) == step && is_evaluation(fields))) {
       keep = begin;
       return false;
     }

@@ -25,6 +25,9 @@ double number(const MetricFields& fields, std::string_view name);
 /// One JSON object in one line, in the order of `fields`. Throws ValueError where a field is given twice.
 std::string json_of(const MetricFields& fields, Where where = Where::current());
 
+/// Throws ValueError naming each difference where the header of the file in `path` is not `header`: another run.
+void require_header(const std::string& path, const MetricFields& header, Where where = Where::current());
+
 /// Appends to metrics.jsonl.
 class MetricsLog {
  public:
@@ -34,8 +37,8 @@ class MetricsLog {
   static MetricsLog create(const std::string& path, const MetricFields& header, Where where = Where::current());
   /// Goes on with the file of a run resumed after `step`: lines of later steps, and a last line that was not written
   /// to its end, are cut off, so that the file becomes that of a run never interrupted. Throws FileError where a line
-  /// before that is damaged, ValueError naming each difference where the file's header is not `header`: another run.
-  /// With `evaluation_due` so is what an evaluation of that very step wrote.
+  /// before that is damaged, ValueError as require_header(). With `evaluation_due` so is what an evaluation of that
+  /// very step wrote.
   static MetricsLog resume(const std::string& path, const MetricFields& header, int64_t step,
                            bool evaluation_due = false, Where where = Where::current());
 
