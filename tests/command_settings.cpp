@@ -47,7 +47,7 @@ TEST_CASE("an option is taken from the nearest of command line, params, environm
   CHECK(shown(printed.out, "hidden") == Words{"8,9", config});
   CHECK(shown(printed.out, "logging_steps") == Words{"3", config});
   CHECK(shown(printed.out, "adam_beta1") == Words{"0.9", "default"});
-  CHECK(run_cinta({"config", "--json"}).out.find("\"vocab_size\": {\n    \"value\": \"4096\"") != std::string::npos);
+  CHECK(run_cinta({"config", "--json"}).out.find("\"vocab_size\": {\n    \"value\": 4096,") != std::string::npos);
 }
 
 TEST_CASE("empty values, lists, other spellings and files named by the environment", "[command]") {

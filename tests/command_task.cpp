@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command_helpers.h"
+#include "setting_text.h"
 
 using namespace cinta;
 using namespace cinta::testing;
@@ -14,7 +15,7 @@ std::string value_of(const Arguments& arguments, const std::string& option) {
   const Finished finished = run_cinta(arguments);
   INFO(finished.error);
   REQUIRE(finished.code == 0);
-  return nlohmann::json::parse(finished.out).at(option).at("value");
+  return setting_text(nlohmann::json::parse(finished.out).at(option));
 }
 
 }  // namespace
@@ -155,8 +156,15 @@ TEST_CASE("config shows what options come to and what that follows from", "[comm
     INFO(one.option << " " << finished.error);
     REQUIRE(finished.code == 0);
     const auto shown = nlohmann::json::parse(finished.out).at(one.option);
-    CHECK(shown.at("value") == one.value);
+    CHECK(setting_text(shown) == one.value);
     CHECK(shown.at("from") == one.from);
   }
+  const auto shown =
+      nlohmann::json::parse(run_cinta({"config", "train", "mlp", "--json", "--resume", "--output_dir", "x"}).out);
+  CHECK(shown.at("resume").at("value") == true);
+  CHECK(shown.at("quiet").at("value") == false);
+  CHECK(shown.at("seed").at("value") == 0);
+  CHECK(shown.at("learning_rate").at("value").is_number_float());
+  CHECK(shown.at("hidden").at("value").is_string());
   check_refused({"config", "train", "mlp", "--precision", "fp16", "--loss_scale", "-1"}, {"the scale is positive"});
 }

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "command_helpers.h"
+#include "setting_text.h"
 
 using namespace cinta;
 using namespace cinta::testing;
@@ -38,7 +39,7 @@ TEST_CASE("the defaults that the documents state are those of the command", "[op
     }
     for (size_t i = 0; i < tasks.size(); ++i) {
       INFO(cells[0] << " of " << tasks[i]);
-      CHECK(shown.at(tasks[i]).at(cells[0]).at("value") == cells[i + 2]);
+      CHECK(setting_text(shown.at(tasks[i]).at(cells[0])) == cells[i + 2]);
     }
     ++options;
   }

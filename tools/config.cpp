@@ -21,6 +21,15 @@ std::string value_of(const CLI::Option& option) {
   return out;
 }
 
+/// A truth and a number as JSON has them, anything else (and a number that is not known yet) as text.
+nlohmann::ordered_json json_of(const CLI::Option& option, const std::string& value) {
+  const auto json = nlohmann::ordered_json::parse(value, nullptr, false);
+  const bool flag = option.get_items_expected_max() == 0;
+  const std::string type = option.get_type_name();
+  const bool count = type.starts_with("INT") || type.starts_with("UINT") || type.starts_with("FLOAT");
+  return (flag && json.is_boolean()) || (count && json.is_number()) ? json : nlohmann::ordered_json(value);
+}
+
 /// Takes a flag off the words, and what stands behind it where that is a truth; whether it is on.
 bool take_flag(Arguments& words, const std::string& name) {
   bool on = false;
@@ -58,7 +67,7 @@ void print_settings(const CLI::App& command, const Settings& settings, const Con
       if (!known->second.from.empty()) value.from = known->second.from;
     }
     if (request.as_json)
-      all[name] = {{"value", value.value}, {"from", value.from}};
+      all[name] = {{"value", json_of(*option, value.value)}, {"from", value.from}};
     else
       std::printf("%-32s %-28s %s\n", name.c_str(), value.value.empty() ? "\"\"" : value.value.c_str(),
                   value.from.c_str());
