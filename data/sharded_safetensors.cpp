@@ -21,8 +21,13 @@ SafetensorsSet SafetensorsSet::open(const std::string& path, Where where) {
   set.path_ = path;
   std::error_code unknown;  // what cannot be looked at is for open() to complain of
   if (fs::is_directory(path, unknown)) {
-    const bool sharded =
-        !fs::exists(path + "/" + weights_file, unknown) && fs::exists(path + "/" + weights_index, unknown);
+    const bool single = fs::exists(path + "/" + weights_file, unknown),
+               sharded = !single && fs::exists(path + "/" + weights_index, unknown);
+    const std::string pickled = path + "/pytorch_model.bin";
+    require<FileError>(single || sharded || !fs::exists(pickled, unknown), "safetensors", where, pickled,
+                       ": is not read, since unpickling runs what the file says; in Python, "
+                       "transformers' save_pretrained() writes the same model as ",
+                       weights_file);
     set.path_ = path + "/" + (sharded ? weights_index : weights_file);
   }
   if (set.path_.ends_with(".index.json")) {

@@ -222,7 +222,8 @@ TEST_CASE("convert refuses before it writes, and leaves what was there", "[comma
   for (const auto& [arguments, part] : std::vector<std::pair<Arguments, std::string>>{
            {{one, file}, "file: exists; --overwrite replaces it"},
            {{model.path, file, "--overwrite"}, "file: is no directory"},
-           {{one, model.path, "--overwrite"}, "model: is a directory, expected a file"},
+           {{one, model.path, "--overwrite"}, "model: is a directory, and one file is to be written; --to sharded"},
+           {{one, model.path}, "model: is a directory, and one file is to be written"},
            {{damaged, model.path}, "model: exists; --overwrite"},
            {{damaged, model.path, "--overwrite"}, "model: holds metrics.jsonl, which is no file of a model"},
            {{damaged, model.scratch / "new"}, "truncated"},

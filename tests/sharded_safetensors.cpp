@@ -86,6 +86,16 @@ TEST_CASE("sharded: an index that its shards contradict is refused", "[sharded_s
   CHECK_THAT(model.error(model.index), Contains("two.safetensors: ") && Contains("truncated"));
 }
 
+TEST_CASE("a directory with pickled weights alone is told what to do", "[sharded_safetensors]") {
+  const Scratch scratch;
+  write_bytes(scratch / "pytorch_model.bin", "PK");
+  const std::string error = error_of<FileError>([&] { SafetensorsSet::open(scratch.path()); });
+  CHECK(error.find("pytorch_model.bin: is not read") != std::string::npos);
+  CHECK(error.find("save_pretrained() writes the same model as model.safetensors") != std::string::npos);
+  write_bytes(scratch / "model.safetensors", "PK");
+  CHECK(error_of<FileError>([&] { SafetensorsSet::open(scratch.path()); }).find("pytorch") == std::string::npos);
+}
+
 TEST_CASE("sharded: a damaged index is refused, and one that leads out of its directory", "[sharded_safetensors]") {
   const TwoShards model;
   for (size_t length = 0; length < model.text.size(); ++length) {

@@ -243,9 +243,10 @@ void check_target(const std::string& path, bool directory, bool overwrite) {
   std::error_code error;
   const fs::file_status status = fs::symlink_status(path, error);
   if (!fs::exists(status)) return;
-  require<FileError>(overwrite, "convert", Where(), path, ": exists; --overwrite replaces it");
   require<FileError>(fs::is_directory(status) == directory, "convert", Where(), path, ": is ",
-                     directory ? "no directory, but a directory is to be written" : "a directory, expected a file");
+                     directory ? "no directory, but a directory is to be written"
+                               : "a directory, and one file is to be written; --to sharded writes a directory");
+  require<FileError>(overwrite, "convert", Where(), path, ": exists; --overwrite replaces it");
   if (!directory) return;
   for (fs::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error))
     require<FileError>(is_model_file(entry->path().filename().string()), "convert", Where(), path, ": holds ",
