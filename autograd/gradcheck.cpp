@@ -45,8 +45,8 @@ std::vector<Tensor> gradients(const TensorFunction& f, const std::vector<Tensor>
 }
 
 /// Worst difference between `analytic` and differences of `value`, over all elements of the floating-point inputs.
-double compare(const Callback<double()>& value, const std::vector<Tensor>& inputs,
-               const std::vector<Tensor>& analytic, double step) {
+double compare(const Callback<double()>& value, const std::vector<Tensor>& inputs, const std::vector<Tensor>& analytic,
+               double step) {
   double worst = 0;
   size_t next = 0;
   for (const Tensor& input : inputs) {

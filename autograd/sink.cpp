@@ -82,8 +82,8 @@ void settle_leaf(Slot& slot) {
       kernels::accumulate(sum.device(), slot.gradient, sum);
       slot.gradient.storage()->mark_written("backward");
     } else if (mode().recording) {
-      // Memory of its own: what arrives may be a seed, a view with strides of 0, or what another leaf was given too, and
-      // later walks add to a gradient in place. The leaf's old buffer knows no tape.
+      // Memory of its own: what arrives may be a seed, a view with strides of 0, or what another leaf was given too,
+      // and later walks add to a gradient in place. The leaf's old buffer knows no tape.
       CategoryScope scope(Category::gradients);
       slot.gradient = apply(Copy{"own_gradient"}, Where(), sum);
     } else {

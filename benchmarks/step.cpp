@@ -115,7 +115,8 @@ void main_program(Options options) {
   const std::unique_ptr<optim::Optimizer> optimizer = make_optimizer(optimizer_name, *workload);
   Stepper stepper(*workload, *optimizer, precision);
   if (serving) return serve(stepper, resident_before);
-  report(stepper, {{"workload", description}, {"optimizer", optimizer_name}, {"precision", precision}}, warm_up, steps, json);
+  report(stepper, {{"workload", description}, {"optimizer", optimizer_name}, {"precision", precision}}, warm_up, steps,
+         json);
 }
 
 }  // namespace

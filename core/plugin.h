@@ -9,7 +9,8 @@
 
 namespace cinta {
 
-/// What a backend is built against: Runtime, View, Kernel and the rows' signatures. Raised by every change of one of them.
+/// What a backend is built against: Runtime, View, Kernel and the rows' signatures. Raised by every change of one of
+/// them.
 inline constexpr uint32_t backend_abi_version = 2;
 
 /// Loads the backend in the shared library at `path` and returns its device; loading one again gives the same device.

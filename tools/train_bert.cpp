@@ -143,7 +143,8 @@ void add_train_bert(CLI::App& train) {
   options->run.max_steps = 5000;
   options->run.optimizer.rate = 2e-3;
   options->run.schedule.warmup = 100;
-  CLI::App* command = train.add_subcommand("bert", "a BERT as masked language model on a text file, or on those of a folder");
+  CLI::App* command =
+      train.add_subcommand("bert", "a BERT as masked language model on a text file, or on those of a folder");
   options->add_to(*command);
   command->add_option("--size", options->size, "tiny, mini, small, base, large")->capture_default_str();
   command->add_option("--sequence_length", options->length, "tokens of a sample")->capture_default_str();

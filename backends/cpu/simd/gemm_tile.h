@@ -18,8 +18,10 @@ inline constexpr int vector_bytes = 16, panel_rows = 6;
 #endif
 typedef float Vector __attribute__((vector_size(vector_bytes)));
 
-/// The register tile: panel_rows x panel_columns sums fill the vector registers.
+/// panel_rows x panel_columns sums fill the vector registers.
 inline constexpr int vector_width = vector_bytes / sizeof(float), panel_columns = 2 * vector_width;
+
+/// The register tile: products of f32, one step of k at a time.
 struct FloatTile {
   template <int width>
   static void finish(float*, int64_t) {}
