@@ -14,8 +14,10 @@ namespace {
 
 // The table: every op whose policy is not to promote. Kernels compute in f32 whatever they read, so what counts here is
 // which type is stored, and read by the next op.
-constexpr std::string_view low_ops[] = {"linear",   "matmul",        "attention", "self_attention", "layer_norm",
-                                        "rms_norm", "residual_norm", "embedding", "embedding_sum",  "gather_rows"};
+constexpr std::string_view low_ops[] = {"linear", "matmul", "attention", "self_attention", "embedding", "gather_rows"};
+// Rounded to 8 bits after every layer, what the layers add to the residual would be lost beside it: BERT then takes
+// longer to learn from positions at all.
+constexpr std::string_view follow_ops[] = {"embedding_sum", "layer_norm", "rms_norm", "residual_norm"};
 constexpr std::string_view wide_ops[] = {"exp",      "log",    "sqrt",        "rsqrt", "pow",     "power_of",   "erf",
                                          "softplus", "divide", "divide_into", "sum",   "softmax", "log_softmax"};
 constexpr std::string_view none_ops[] = {"cast",          "to",      "contiguous", "alias", "own_gradient",
@@ -61,6 +63,7 @@ AutocastScope::AutocastScope(std::optional<Autocast> options, Where where)
 CastPolicy cast_policy(std::string_view op) {
   const auto has = [op](const auto& ops) { return std::ranges::find(ops, op) != std::end(ops); };
   if (has(low_ops)) return CastPolicy::low;
+  if (has(follow_ops)) return CastPolicy::follow;
   if (has(wide_ops)) return CastPolicy::wide;
   return has(none_ops) ? CastPolicy::none : CastPolicy::promote;
 }
@@ -81,6 +84,7 @@ std::optional<Dtype> presented_type(const char* op, std::span<const Tensor* cons
   CastPolicy policy = cast_policy(op);
   if (policy == CastPolicy::none) return {};
   if (is_kept_wide(now)) policy = CastPolicy::wide;
+  if (policy == CastPolicy::follow) return {};
   if (policy != CastPolicy::promote) return policy == CastPolicy::low ? now.low : Dtype::f32;
   std::optional<Dtype> common;
   for (const Tensor* input : inputs) {
@@ -91,14 +95,29 @@ std::optional<Dtype> presented_type(const char* op, std::span<const Tensor* cons
   return {};
 }
 
+Tensor shadow_to_write(const Tensor& y) {
+  const Autocast* now = mode().autocast.get();
+  // Narrow products round what they read once, from f32.
+  if (!now || now->products || y.dtype() != Dtype::f32 || is_kept_wide(*now)) return {};
+  const Tensor copy = empty(y.shape(), now->low, y.device());
+  y.storage()->shadow = {copy.storage(), now->low, y.storage()->version()};
+  return copy;
+}
+
+void drop_shadow(const Tensor& result) {
+  if (result.slot && !result.slot->leaf) result.storage()->shadow = {};
+}
+
 Tensor widened(const char* op, const Tensor& x) { return mode().autocast ? presented(op, x, Dtype::f32) : x; }
 
 Tensor presented(const char* op, const Tensor& x, Dtype dtype) {
   if (!x || x.dtype() == dtype || !castable(x.dtype())) return x;
   if (mode().keeper && mode().recording) mode().keeper->note(op, x);
   const bool fills = x.contiguous() && x.offset() == 0 && x.bytes() == x.storage()->bytes();
-  // A frozen weight has a shadow where an optimizer made one.
-  const bool lasting = x.slot ? x.slot->leaf : x.storage()->shadow.storage != nullptr;
+  // A frozen weight has a shadow where an optimizer made one, a result where its row did.
+  const Shadow& shadow = x.storage()->shadow;
+  const bool current = shadow.storage && shadow.dtype == dtype && shadow.version == x.storage()->version();
+  const bool lasting = x.slot ? x.slot->leaf || current : shadow.storage != nullptr;
   if (lasting && fills && dtype != Dtype::f32) return shadow_of(x, dtype);
   return apply(Copy{"cast", dtype}, Where(), x);
 }

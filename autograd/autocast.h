@@ -13,7 +13,8 @@ namespace cinta::autograd {
 
 /// What becomes of an op's inputs of type f32, bf16 or f16 (never f64) while autocast is on.
 enum class CastPolicy {
-  low,      ///< all in the low type: products, norms, gathers, whose sums are f32 inside
+  low,      ///< all in the low type: products and gathers, whose sums are f32 inside
+  follow,   ///< as they are, and so is the result: norms, and the residuals between them
   wide,     ///< all in f32: what has a large range or adds up in its own type
   promote,  ///< where they differ, all in f32
   none,     ///< as they are: changes of layout, the casts themselves
@@ -48,14 +49,20 @@ bool reconciled(Dtype one, Dtype other);
 /// The type in which the inputs of `op` are to be presented; none where they stay as they are. Autocast is on.
 std::optional<Dtype> presented_type(const char* op, std::span<const Tensor* const> inputs);
 
+/// Memory for a copy of `y`, f32 and just made, in the low type: for a row that writes both, so that the ops of policy
+/// low that will read y need no pass for a copy. Absent where no such op will be shown y in another type.
+Tensor shadow_to_write(const Tensor& y);
+/// Gives up the copy of a result, which can be made again.
+void drop_shadow(const Tensor& result);
+
 /// `x` in f32 where autocast is on: for what is written with other ops, and wide as a whole.
 Tensor widened(const char* op, const Tensor& x);
 
 /// `x` in `dtype`, if it is of a type that autocast changes, for `op`; a keeper hears of one that is. A leaf that fills
-/// its storage is presented by the shadow of that storage, with the leaf's own seat: its gradient arrives in the leaf's
-/// type. Anything else is cast by an op. A shadow follows what ops and optimizers write, not what is written through
-/// Tensor::data(). Threads that share weights share their shadows, which the first use after a write makes without a
-/// lock.
+/// its storage, and a tensor whose shadow was written with it, are presented by the shadow of that storage, with their
+/// own seat: their gradient arrives in their own type. Anything else is cast by an op. A shadow follows what ops and
+/// optimizers write, not what is written through Tensor::data(). Threads that share weights share their shadows, which
+/// the first use after a write makes without a lock.
 Tensor presented(const char* op, const Tensor& x, Dtype dtype);
 
 }  // namespace cinta::autograd

@@ -7,6 +7,8 @@
 #include <set>
 #include <unordered_set>
 
+#include "cinta/autograd/autocast.h"
+
 namespace cinta::autograd {
 namespace {
 
@@ -187,6 +189,7 @@ std::vector<Tensor> checkpoint_segment(const SegmentFunction& function, const st
   Scoped keeper(&Mode::keeper, static_cast<Keeper*>(&recorder));
   std::vector<Tensor> outputs = function(inputs);
   recorder.check_kept(keep_ops, where);
+  for (const Tensor& input : inputs) drop_shadow(input);  // kept with the input, it would be kept by nobody else
   return outputs;
 }
 

@@ -33,6 +33,7 @@ void attach(const std::shared_ptr<Node>& node, Where where, std::span<Tensor* co
     auto slot = make_small<Slot>();
     slot->producer = node;
     slot->index = static_cast<int>(i);
+    slot->dtype = outputs[i]->dtype();
     node->outputs[i] = slot.get();
     outputs[i]->slot = std::move(slot);
   }

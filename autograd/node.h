@@ -21,7 +21,7 @@ using LeafHook = Callback<void(Tensor& gradient)>;
 struct Slot {
   ~Slot();
   bool leaf = false;
-  Dtype dtype = Dtype::f32;         ///< leaf: of its values and its gradient, in whatever type ops are shown it
+  Dtype dtype = Dtype::f32;         ///< of the values and of the gradient, in whatever type ops are shown them
   int index = 0;                    ///< which output of the producer
   std::shared_ptr<Node> producer;   ///< null for a leaf and for a slot whose node is gone
   const char* passed_by = nullptr;  ///< name of the producer that a walk has already used up

@@ -34,8 +34,8 @@ struct AddGradients {
 }  // namespace
 
 void Sink::put(Tensor gradient) {
-  // What an op was shown of a leaf may be narrower than the leaf.
-  if (slot_->leaf && gradient.dtype() != slot_->dtype) gradient = apply(Copy{"cast", slot_->dtype}, Where(), gradient);
+  // What an op was shown of a tensor may be narrower than that.
+  if (gradient.dtype() != slot_->dtype) gradient = apply(Copy{"cast", slot_->dtype}, Where(), gradient);
   Tensor& sum = slot_->incoming;
   if (!sum) {
     sum = std::move(gradient);
@@ -46,9 +46,9 @@ void Sink::put(Tensor gradient) {
   }
 }
 
-Sink::Target Sink::target(const Shape& shape, Dtype dtype, Device device) {
+Sink::Target Sink::target(const Shape& shape, Device device) {
   Slot& slot = *slot_;
-  if (slot.leaf) dtype = slot.dtype;
+  const Dtype dtype = slot.dtype;
   const bool straight = slot.leaf && slot.capture < 0 && slot.pending == 1 && !slot.incoming && !mode().recording;
   if (straight) {
     const float beta = slot.has_gradient ? 1.0f : 0.0f;

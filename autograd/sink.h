@@ -17,9 +17,9 @@ class Sink {
     Tensor destination;
     float beta;  ///< 0: overwrite, the old values mean nothing; 1: add
   };
-  /// Memory to write (beta 0) or add (beta 1) this contribution to, contiguous, of the given shape. Use either put or
-  /// target, once.
-  Target target(const Shape& shape, Dtype dtype, Device device);
+  /// Memory to write (beta 0) or add (beta 1) this contribution to, contiguous, of the given shape and of the input's
+  /// own type, which autocast may have shown the op in another. Use either put or target, once.
+  Target target(const Shape& shape, Device device);
 
  private:
   Slot* slot_ = nullptr;

@@ -1,6 +1,7 @@
 // Dropout is linear: its backward is itself.
 #include "cinta/ops/dropout.h"
 
+#include "cinta/autograd/autocast.h"
 #include "cinta/autograd/function.h"
 #include "cinta/ops/check.h"
 #include "cinta/ops/rows.h"
@@ -14,7 +15,9 @@ struct Dropout {
   Draw draw;
   Tensor forward(const Tensor& x) {
     Tensor y = empty_like(x);
-    kernels::dropout(x.device(), as_rows(y), as_rows(x), draw.again(name).row(rows_per_sample(x)));
+    const Tensor shadow = autograd::shadow_to_write(y);
+    kernels::dropout(x.device(), as_rows(y), shadow ? as_rows(shadow).view() : View{}, as_rows(x),
+                     draw.again(name).row(rows_per_sample(x)));
     return y;
   }
   void save(const Tensor&, const Tensor&) {}

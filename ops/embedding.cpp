@@ -47,7 +47,7 @@ struct ScatterRows {
 void put_scattered(Sink& sink, const Tensor& dy, const Tensor& index, int64_t rows, int64_t skip) {
   if (!sink.wanted()) return;
   if (mode().recording) return sink.put(apply(ScatterRows{rows, skip, {}}, Where(), dy, index));
-  auto [destination, beta] = sink.target({rows, dy.size(-1)}, dy.dtype(), dy.device());
+  auto [destination, beta] = sink.target({rows, dy.size(-1)}, dy.device());
   kernels::scatter_add_rows(dy.device(), destination, as_rows(dy), as_flat(index), skip, beta);
 }
 
@@ -76,7 +76,7 @@ void put_first_rows(Sink& sink, const Tensor& part, int64_t rows) {
   if (!sink.wanted()) return;
   const int64_t used = part.size(1), columns = part.size(2);
   if (mode().recording) return sink.put(pad(sum(part, {0}), 0, 0, rows - used));
-  auto [destination, beta] = sink.target({rows, columns}, part.dtype(), part.device());
+  auto [destination, beta] = sink.target({rows, columns}, part.device());
   const Tensor first = destination.with_layout({1, used, columns}, {0, columns, 1}, destination.offset());
   kernels::sum(part.device(), first, part, beta);
   if (beta == 0 && used < rows)

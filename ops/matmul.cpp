@@ -73,7 +73,7 @@ struct Matmul {
     product.push_back(a.size(-2));
     product.push_back(b.size(-1));
     if (mode().recording || !(product == shape)) return sink.put(sum_to(cinta::matmul(a, b), shape));
-    auto [destination, beta] = sink.target(shape, a.dtype(), a.device());
+    auto [destination, beta] = sink.target(shape, a.device());
     kernels::matmul(a.device(), destination, with_leading(a, leading), with_leading(b, leading), 1.0f, beta);
   }
 };
@@ -130,7 +130,7 @@ struct Linear {
     const Device device = in.device();
     Tensor dz = as_rows(dy);
     autograd::Sink::Target dbias{{}, 0};
-    if (sinks[2].wanted()) dbias = sinks[2].target({weight.size(0)}, dy.dtype(), device);
+    if (sinks[2].wanted()) dbias = sinks[2].target({weight.size(0)}, device);
     if (activation != Activation::none) {
       const Tensor raw_product = product.get(), b = bias ? bias.get() : Tensor();
       Tensor inner = empty_like(dz);
@@ -142,11 +142,11 @@ struct Linear {
       kernels::sum(device, row, dz, dbias.beta);
     }
     if (sinks[0].wanted()) {
-      auto [dx, beta] = sinks[0].target(x.get().shape(), in.dtype(), device);
+      auto [dx, beta] = sinks[0].target(x.get().shape(), device);
       kernels::matmul(device, as_rows(dx), dz, weight, 1.0f, beta);
     }
     if (sinks[1].wanted()) {
-      auto [dw, beta] = sinks[1].target(weight.shape(), weight.dtype(), device);
+      auto [dw, beta] = sinks[1].target(weight.shape(), device);
       View turned = dz;
       std::swap(turned.shape[0], turned.shape[1]);
       std::swap(turned.strides[0], turned.strides[1]);

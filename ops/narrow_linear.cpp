@@ -40,7 +40,6 @@ struct NarrowLinear {
   Dtype dtype;
   bool learn;
   Shape shape = {};     // of x
-  Dtype types[3] = {};  // of the inputs
   NarrowMatrix x = {};  // between forward and save
   SavedMatrix turned_x = {}, turned_w = {};
 
@@ -57,8 +56,7 @@ struct NarrowLinear {
     multiply(y, x, w, bias ? 1 : 0);
     return out;
   }
-  void save(const Tensor&, const Tensor& in, const Tensor& weight, const Tensor& bias) {
-    types[0] = in.dtype(), types[1] = weight.dtype(), types[2] = bias ? bias.dtype() : dtype;
+  void save(const Tensor&, const Tensor& in, const Tensor& weight, const Tensor&) {
     if (in.slot) turned_w.keep(products->narrow_weight(*layer, weight, learn).turned);
     if (weight.slot) turned_x.keep(products->turned(*layer, NarrowProducts::input, as_rows(in), x));
     x = {};
@@ -69,18 +67,18 @@ struct NarrowLinear {
     const Tensor rows = as_rows(dy);
     const Device device = rows.device();
     if (sinks[2].wanted()) {
-      auto [dbias, beta] = sinks[2].target({rows.size(1)}, types[2], device);
+      auto [dbias, beta] = sinks[2].target({rows.size(1)}, device);
       kernels::sum(device, dbias.with_layout({1, rows.size(1)}, {rows.size(1), 1}, dbias.offset()), rows, beta);
     }
     if (!sinks[0].wanted() && !sinks[1].wanted()) return;
     const NarrowMatrix gradient = products->narrow(*layer, NarrowProducts::gradient, rows, true);
     if (sinks[0].wanted()) {
-      auto [dx, beta] = sinks[0].target(shape, types[0], device);
+      auto [dx, beta] = sinks[0].target(shape, device);
       multiply(as_rows(dx), gradient, turned_w.get(), beta);
     }
     if (sinks[1].wanted()) {
       const NarrowMatrix in = turned_x.get();
-      auto [dw, beta] = sinks[1].target({rows.size(1), in.codes.size(0)}, types[1], device);
+      auto [dw, beta] = sinks[1].target({rows.size(1), in.codes.size(0)}, device);
       multiply(dw, products->turned(*layer, NarrowProducts::gradient, rows, gradient), in, beta);
     }
   }

@@ -44,8 +44,8 @@ struct LayerNorm {
     const Device device = in.device();
     Tensor dx;
     if (sinks[0].wanted()) dx = empty_like(in);
-    ParameterGradient dgain(sinks[1], {in.size(-1)}, in.dtype(), wide, device);
-    ParameterGradient dbias(sinks[2], {in.size(-1)}, in.dtype(), wide, device);
+    ParameterGradient dgain(sinks[1], {in.size(-1)}, wide, device);
+    ParameterGradient dbias(sinks[2], {in.size(-1)}, wide, device);
     kernels::layer_norm_backward(device, dx ? as_rows(dx).view() : View{}, dgain.view(), dbias.view(), as_rows(dy),
                                  as_rows(in), mean.get(), rstd.get(), dense(g).view(), dgain.beta(), dbias.beta());
     dgain.finish();
@@ -54,10 +54,7 @@ struct LayerNorm {
   }
   std::vector<Tensor> inputs() { return {x.get(), gain ? gain.get() : Tensor(), bias ? bias.get() : Tensor()}; }
   Tensor composed(std::span<const Tensor> in) {
-    const Tensor x = cast(in[0], statistics_type(in[0].dtype())), centred = x - cinta::mean(x, {-1}, true);
-    Tensor y = cast(centred * rsqrt(cinta::mean(centred * centred, {-1}, true) + eps), in[0].dtype());
-    if (in[1]) y = y * in[1];
-    return in[2] ? y + in[2] : y;
+    return cast(composed_layer_norm(in[0], in[1], in[2], eps), in[0].dtype());
   }
 };
 
@@ -83,7 +80,7 @@ struct RmsNorm {
     const Tensor &in = x.get(), g = gain ? gain.get() : Tensor();
     Tensor dx;
     if (sinks[0].wanted()) dx = empty_like(in);
-    ParameterGradient dgain(sinks[1], {in.size(-1)}, in.dtype(), statistics_type(in.dtype()), in.device());
+    ParameterGradient dgain(sinks[1], {in.size(-1)}, statistics_type(in.dtype()), in.device());
     kernels::rms_norm_backward(in.device(), dx ? as_rows(dx).view() : View{}, dgain.view(), as_rows(dy), as_rows(in),
                                rstd.get(), dense(g).view(), dgain.beta());
     dgain.finish();
@@ -91,13 +88,21 @@ struct RmsNorm {
   }
   std::vector<Tensor> inputs() { return {x.get(), gain ? gain.get() : Tensor()}; }
   Tensor composed(std::span<const Tensor> in) {
-    const Tensor x = cast(in[0], statistics_type(in[0].dtype())),
-                 y = cast(x * rsqrt(cinta::mean(x * x, {-1}, true) + eps), in[0].dtype());
-    return in[1] ? y * in[1] : y;
+    const Dtype wide = statistics_type(in[0].dtype());
+    const Tensor x = cast(in[0], wide), y = x * rsqrt(cinta::mean(x * x, {-1}, true) + eps);
+    return cast(in[1] ? y * cast(in[1], wide) : y, in[0].dtype());
   }
 };
 
 }  // namespace
+
+Tensor composed_layer_norm(const Tensor& narrow, const Tensor& gain, const Tensor& bias, double eps) {
+  const Dtype wide = statistics_type(narrow.dtype());
+  const Tensor x = cast(narrow, wide), centred = x - mean(x, {-1}, true);
+  Tensor y = centred * rsqrt(mean(centred * centred, {-1}, true) + eps);
+  if (gain) y = y * cast(gain, wide);
+  return bias ? y + cast(bias, wide) : y;
+}
 
 Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, double eps, Where where) {
   check_normalized(kernels::layer_norm, "layer_norm", x, eps, where);

@@ -1,4 +1,4 @@
-// What the norms require of their operands.
+// What the norms share: what they require of their operands, and how they are composed of other ops.
 #pragma once
 #include <initializer_list>
 #include <utility>
@@ -28,5 +28,9 @@ inline void check_parameters(const char* op, const Tensor& x,
               " are two tensors, given one: ", *parameter);
   }
 }
+
+/// layer_norm written with other ops, for second gradients: computed in the type of the statistics, which is the
+/// result's too. The parameters may be of other types than x.
+Tensor composed_layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, double eps);
 
 }  // namespace cinta

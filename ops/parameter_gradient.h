@@ -8,9 +8,9 @@ namespace cinta {
 /// Straight into the sink's target when that has the row's type; else by way of a buffer that finish() adds from.
 class ParameterGradient {
  public:
-  ParameterGradient(autograd::Sink& sink, const Shape& shape, Dtype dtype, Dtype row_type, Device device) {
+  ParameterGradient(autograd::Sink& sink, const Shape& shape, Dtype row_type, Device device) {
     if (!sink.wanted()) return;
-    target_ = sink.target(shape, dtype, device);
+    target_ = sink.target(shape, device);
     if (target_.destination.dtype() != row_type) buffer_ = empty(shape, row_type, device);
   }
   /// For the row; absent when nobody wants this gradient.

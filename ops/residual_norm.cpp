@@ -1,6 +1,9 @@
-// The end of a post-norm half layer as one op: it reads x and the residual once and keeps only their sum.
+// The end of a post-norm half layer as one op: it reads x and the residual once and keeps only their sum. Its result
+// has the type of the residual, and what is kept that of x: under autocast the residual passes through all layers in
+// f32.
 #include <utility>
 
+#include "cinta/autograd/autocast.h"
 #include "cinta/autograd/function.h"
 #include "cinta/backends/kernels/normalize.h"
 #include "cinta/ops/dropout.h"
@@ -37,6 +40,7 @@ struct ResidualNorm {
   static constexpr const char* name = "residual_norm";
   float eps;
   Draw draw;
+  Dtype type = Dtype::f32;  // of the residual and the result
   Saved total, mean, rstd, x_bias, gain, bias;
   std::shared_ptr<autograd::Slot> x_slot, residual_slot;  // seats of operands whose values are not kept
   Tensor row_total, row_mean, row_rstd;                   // between forward and save
@@ -44,13 +48,15 @@ struct ResidualNorm {
   Tensor forward(const Tensor& x, const Tensor& added, const Tensor& residual, const Tensor& g, const Tensor& b) {
     const Tensor rows = as_rows(x);
     const Device device = x.device();
-    Tensor y = empty_like(x);
+    type = residual.dtype();
+    Tensor y = empty(x.shape(), type, device);
+    const Tensor shadow = autograd::shadow_to_write(y);
     row_total = empty_like(x);
     row_mean = empty({rows.size(0)}, statistics_type(x.dtype()), device);
     row_rstd = empty_like(row_mean);
-    kernels::residual_norm(device, as_rows(y), as_rows(row_total), row_mean, row_rstd, rows, dense(added).view(),
-                           as_rows(residual), dense(g).view(), dense(b).view(), eps,
-                           draw.again(name).row(rows_per_sample(x)));
+    kernels::residual_norm(device, as_rows(y), shadow ? as_rows(shadow).view() : View{}, as_rows(row_total), row_mean,
+                           row_rstd, rows, dense(added).view(), as_rows(residual), dense(g).view(), dense(b).view(),
+                           eps, draw.again(name).row(rows_per_sample(x)));
     return y;
   }
   void save(const Tensor&, const Tensor& x, const Tensor& added, const Tensor& residual, const Tensor& g,
@@ -69,11 +75,11 @@ struct ResidualNorm {
     const Dtype dtype = sum.dtype(), wide = statistics_type(dtype);
     const Device device = sum.device();
     const Shape columns{sum.size(-1)};
-    // Without dropout x and the residual have one gradient.
-    Tensor dx, dresidual = empty_like(sum);
-    if (draw && (sinks[0].wanted() || sinks[1].wanted())) dx = empty_like(sum);
-    ParameterGradient dadded(sinks[1], columns, dtype, wide, device), dgain(sinks[3], columns, dtype, wide, device),
-        dbias(sinks[4], columns, dtype, wide, device);
+    // Of one type and without dropout, x and the residual have one gradient.
+    Tensor dx, dresidual = empty(sum.shape(), type, device);
+    if ((draw || type != dtype) && (sinks[0].wanted() || sinks[1].wanted())) dx = empty_like(sum);
+    ParameterGradient dadded(sinks[1], columns, wide, device), dgain(sinks[3], columns, wide, device),
+        dbias(sinks[4], columns, wide, device);
     kernels::residual_norm_backward(device, dx ? as_rows(dx).view() : View{}, as_rows(dresidual), dadded.view(),
                                     dgain.view(), dbias.view(), as_rows(dy), as_rows(sum), mean.get(), rstd.get(),
                                     dense(g).view(), draw.again(name).row(rows_per_sample(sum)), dadded.beta(),
@@ -93,7 +99,7 @@ struct ResidualNorm {
   }
   Tensor composed(std::span<const Tensor> in) {
     const Tensor sum = autograd::apply(KnownSum{detach(total.get()), draw}, Where(), in[0], in[1], in[2]);
-    return layer_norm(sum, in[3], in[4], eps);
+    return cast(composed_layer_norm(sum, in[3], in[4], eps), type);
   }
 };
 

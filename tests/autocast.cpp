@@ -13,11 +13,13 @@
 #include "cinta/core/random.h"
 #include "cinta/ops/activation.h"
 #include "cinta/ops/attention.h"
+#include "cinta/ops/dropout.h"
 #include "cinta/ops/elementwise.h"
 #include "cinta/ops/embedding.h"
 #include "cinta/ops/loss.h"
 #include "cinta/ops/matmul.h"
 #include "cinta/ops/normalize.h"
+#include "cinta/ops/random.h"
 #include "cinta/ops/reduce.h"
 #include "cinta/ops/shape.h"
 #include "cinta/ops/softmax.h"
@@ -55,8 +57,10 @@ TEST_CASE("each op is presented with the types of its policy", "[autocast]") {
     CHECK(low.dtype() == Dtype::bf16);
     CHECK(matmul(x, w).dtype() == Dtype::bf16);
     CHECK(embedding(w, whole).dtype() == Dtype::bf16);
-    CHECK(layer_norm(low, gain).dtype() == Dtype::bf16);
-    CHECK(residual_norm(low, {}, x, gain, {}).dtype() == Dtype::bf16);
+    CHECK(layer_norm(low, gain).dtype() == Dtype::bf16);  // follow what they normalise, and the residual
+    CHECK(layer_norm(x, gain).dtype() == Dtype::f32);
+    CHECK(residual_norm(low, {}, low, gain, {}).dtype() == Dtype::bf16);
+    CHECK(residual_norm(low, {}, x, gain, {}).dtype() == Dtype::f32);
     CHECK(gelu(low).dtype() == Dtype::bf16);  // promotes: one type stays
     CHECK((low + low).dtype() == Dtype::bf16);
     CHECK((low + wide).dtype() == Dtype::f32);  // two do not
@@ -66,9 +70,9 @@ TEST_CASE("each op is presented with the types of its policy", "[autocast]") {
     for (const Tensor& y :
          {exp(low), log(low), sqrt(low), rsqrt(low), pow(low, 2), erf(low), softplus(low), log_softmax(low), low / low})
       CHECK(y.dtype() == Dtype::f32);
-    CHECK(rms_norm(x, gain).dtype() == Dtype::bf16);
+    CHECK(rms_norm(x, gain).dtype() == Dtype::f32);
     CHECK(gather_rows(w, whole).dtype() == Dtype::bf16);
-    CHECK(embedding_sum(w, w, w, reshape(whole, {1, 4})).dtype() == Dtype::bf16);
+    CHECK(embedding_sum(w, w, w, reshape(whole, {1, 4})).dtype() == Dtype::f32);
     CHECK(self_attention(spread({1, 4, 6}, 6), 1).dtype() == Dtype::bf16);
     CHECK(sum(low).dtype() == Dtype::f32);
     CHECK(cross_entropy(low, whole).dtype() == Dtype::f32);
@@ -179,6 +183,43 @@ TEST_CASE("gradient rules run as their tensors come, inside a scope too", "[auto
     return values(gradient(w));
   };
   CHECK(gradient_of(true) == gradient_of(false));
+}
+
+TEST_CASE("the residual stays f32, and its copies in the low type are written with it", "[autocast]") {
+  const Tensor x = spread({4, 6}, 1), w = leaf({6, 6}, 2), gain = leaf({6}, 3);
+  Tensor residual = leaf({4, 6}, 4);
+  Random random(5);
+  const auto layer = [&](const Tensor& carried) {
+    const Tensor dropped = dropout(carried, random.site("in", 0.3));
+    return residual_norm(linear(dropped, w), {}, dropped, gain, {}, {.dropout = random.site("out", 0.3)});
+  };
+  const auto gradients = [&](auto run) {
+    for (const Tensor& each : {w, residual, gain}) clear_gradient(each);
+    const Tensor loss = run();
+    backward(loss);
+    return std::vector<double>{item(loss), values(gradient(w))[7], values(gradient(residual))[7],
+                               values(gradient(gain))[3]};
+  };
+  Casts casts;
+  const Scoped watching(&Mode::observer, static_cast<Observer*>(&casts));
+  const AutocastScope scope(bf16_scope);
+  const Tensor first = layer(residual);
+  CHECK(first.dtype() == Dtype::f32);
+  CHECK(values(Tensor(first.storage()->shadow.storage, first.shape(), first.strides(), 0, Dtype::bf16)) ==
+        values(cast(first, Dtype::bf16)));
+  CHECK(casts.count == 1);  // that one
+  CHECK(values(linear(first, w)) == values(linear(cast(first, Dtype::bf16), w)));
+  // What was written since is read as it is now.
+  const Tensor before = linear(detach(first), w);
+  {
+    const NoGrad off;
+    scale_(first, 2);
+  }
+  CHECK(values(linear(first, w)) == values(affine(before, 2, 0)));
+  const auto two_layers = [&] { return sum(layer(layer(residual))); };
+  const auto plain = gradients(two_layers);
+  const auto again = gradients([&] { return sum(checkpoint(layer, checkpoint(layer, residual))); });
+  CHECK(plain == again);
 }
 
 TEST_CASE("a weight is cast once until it is written", "[autocast]") {
@@ -317,7 +358,8 @@ TEST_CASE("gradients of gradients of norms in fp16 are those of the fused rows",
     Tensor x = affine(spread({3, 16}, 1), 300, 0);
     require_gradient(x);
     const AutocastScope scope(f16_scope);
-    const Tensor y = rms ? rms_norm(x, gain) : layer_norm(x, gain), seed = cast(spread({3, 16}, 2), Dtype::f16);
+    const Tensor low = cast(x, Dtype::f16);
+    const Tensor y = rms ? rms_norm(low, gain) : layer_norm(low, gain), seed = cast(spread({3, 16}, 2), Dtype::f16);
     const std::vector<float> fused = values(grad({y}, {x}, {.retain_graph = true, .seeds = {seed}})[0]);
     const std::vector<float> composed = values(grad({y}, {x}, {.create_graph = true, .seeds = {seed}})[0]);
     for (size_t i = 0; i < fused.size(); ++i)

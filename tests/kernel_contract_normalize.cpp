@@ -119,34 +119,37 @@ void rms_norm_contract() {
         }
 }
 
-void try_residual_norm(const Shape& shape, Dtype dtype, float p, bool x_bias_there) {
-  Trial trial(kernels::residual_norm, join(dtype, shape, " p ", p, x_bias_there ? " x_bias" : ""));
+/// `type`: of the residual and y, of which there is a copy in `dtype` where they differ.
+void try_residual_norm(const Shape& shape, Dtype dtype, Dtype type, float p, bool x_bias_there) {
+  Trial trial(kernels::residual_norm, join(dtype, " ", type, shape, " p ", p, x_bias_there ? " x_bias" : ""));
   trial.accuracy.length = shape[1];
   trial.accuracy.computed_in = dtype;  // `sum` is stored, and the norm may be that of the stored one
   const Handle x = trial.input(shape, dtype, uniform(shape, -3, 3)),
                x_bias = parameter(trial, x_bias_there, shape, dtype, 5);
-  const Handle residual = trial.input(shape, dtype, uniform(shape, -2, 3, 6));
+  const Handle residual = trial.input(shape, type, uniform(shape, -2, 3, 6));
   const Handle gain = parameter(trial, true, shape, dtype, 3), bias = parameter(trial, true, shape, dtype, 4);
-  const Handle y = trial.output(shape, dtype), sum = trial.output(shape, dtype);
+  const Handle y = trial.output(shape, type), sum = trial.output(shape, dtype);
+  const Handle y_too = type != dtype ? trial.output(shape, dtype) : Handle{};
   const Handle mean = trial.output({shape[0]}, Dtype::f32), rstd = trial.output({shape[0]}, Dtype::f32);
   const DropoutSite dropout(trial, p);
   trial.run([&](const Call& c) {
-    kernels::residual_norm(c.device, c(y), c(sum), c(mean), c(rstd), c(x), c(x_bias), c(residual), c(gain), c(bias),
-                           eps, dropout(c));
+    kernels::residual_norm(c.device, c(y), c(y_too), c(sum), c(mean), c(rstd), c(x), c(x_bias), c(residual), c(gain),
+                           c(bias), eps, dropout(c));
   });
 }
 
-void try_residual_norm_backward(const Shape& shape, Dtype dtype, float p, bool x_bias_there, bool dx_there,
+void try_residual_norm_backward(const Shape& shape, Dtype dtype, Dtype type, float p, bool x_bias_there, bool dx_there,
                                 float beta) {
-  Trial trial(kernels::residual_norm_backward, join(dtype, shape, " p ", p, dx_there ? "" : " no dx", " beta ", beta));
+  Trial trial(kernels::residual_norm_backward,
+              join(dtype, " ", type, shape, " p ", p, dx_there ? "" : " no dx", " beta ", beta));
   trial.accuracy.length = std::max(shape[0], shape[1]);
   const Values values = uniform(shape, -3, 5);
   const Statistics found = statistics(values, shape);
-  const Handle sum = trial.input(shape, dtype, values), dy = trial.input(shape, dtype, uniform(shape, -2, 2, 7));
+  const Handle sum = trial.input(shape, dtype, values), dy = trial.input(shape, type, uniform(shape, -2, 2, 7));
   const Handle mean = trial.input({shape[0]}, Dtype::f32, found.mean),
                rstd = trial.input({shape[0]}, Dtype::f32, found.rstd);
   const Handle gain = parameter(trial, true, shape, dtype, 3);
-  const Handle dx = dx_there ? trial.output(shape, dtype) : Handle{}, dresidual = trial.output(shape, dtype);
+  const Handle dx = dx_there ? trial.output(shape, dtype) : Handle{}, dresidual = trial.output(shape, type);
   const Handle dx_bias = gradient(trial, x_bias_there, shape, beta);
   const Handle dgain = gradient(trial, true, shape, beta), dbias = gradient(trial, true, shape, beta);
   const DropoutSite dropout(trial, p);
@@ -161,9 +164,11 @@ void residual_norm_contract() {
     for (const Shape& shape : shapes)
       for (float p : {0.0f, 0.1f, 0.7f})
         for (bool x_bias : {false, true}) {
-          try_residual_norm(shape, dtype, p, x_bias);
-          for (float beta : {0.0f, 1.0f}) try_residual_norm_backward(shape, dtype, p, x_bias, true, beta);
-          if (p == 0) try_residual_norm_backward(shape, dtype, p, x_bias, false, 0);
+          for (Dtype type : {dtype, Dtype::f32}) {
+            try_residual_norm(shape, dtype, type, p, x_bias);
+            for (float beta : {0.0f, 1.0f}) try_residual_norm_backward(shape, dtype, type, p, x_bias, true, beta);
+          }
+          if (p == 0) try_residual_norm_backward(shape, dtype, dtype, p, x_bias, false, 0);
         }
 }
 
@@ -179,8 +184,9 @@ void dropout_contract() {
             const Handle x =
                 in_place ? trial.both(shape, dtype, values, layout) : trial.input(shape, dtype, values, layout);
             const Handle y = in_place ? x : trial.output(shape, dtype, layout);
+            const Handle y_too = in_place ? Handle{} : trial.output(shape, Dtype::bf16);
             const DropoutSite site(trial, p);
-            trial.run([&](const Call& c) { kernels::dropout(c.device, c(y), c(x), site(c)); });
+            trial.run([&](const Call& c) { kernels::dropout(c.device, c(y), c(y_too), c(x), site(c)); });
           }
 }
 

@@ -77,7 +77,7 @@ void add_elementwise(std::vector<RowCase>& out, const Operands& o) {
   out.push_back({"", [=] { kernels::copy(cpu, o.y, o.x); }});
   out.push_back({"to bf16", [=] { kernels::copy(cpu, half, o.x); }});
   out.push_back({"", [=] { kernels::accumulate(cpu, o.y, o.x); }});
-  out.push_back({"", [=] { kernels::dropout(cpu, o.y, o.x, o.dropout()); }});
+  out.push_back({"", [=] { kernels::dropout(cpu, o.y, {}, o.x, o.dropout()); }});
 }
 
 void add_reductions(std::vector<RowCase>& out, const Operands& o) {
@@ -109,7 +109,8 @@ void add_norms(std::vector<RowCase>& out, const Operands& o) {
     const char* variant = drops ? "with dropout" : "";
     const auto site = [=] { return drops ? o.dropout() : kernels::Dropout(); };
     out.push_back({variant, [=] {
-                     kernels::residual_norm(cpu, o.y, o.z, mean, rstd, o.x, o.bias, o.dy, o.gain, o.bias, eps, site());
+                     kernels::residual_norm(cpu, o.y, {}, o.z, mean, rstd, o.x, o.bias, o.dy, o.gain, o.bias, eps,
+                                            site());
                    }});
     out.push_back({variant, [=] {
                      kernels::residual_norm_backward(cpu, o.y, o.z, dx_bias, dgain, dbias, o.dy, o.x, mean, rstd,

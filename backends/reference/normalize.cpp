@@ -102,8 +102,8 @@ void rms_norm_gradients(View dx, View dgain, View dy, View x, View rstd, View ga
   blend(dgain, gain_sums, beta_gain);
 }
 
-void residual_norm_rows(View y, View sum, View mean, View rstd, View x, View x_bias, View residual, View gain,
-                        View bias, float eps, Dropout dropout) {
+void residual_norm_rows(View y, View y_too, View sum, View mean, View rstd, View x, View x_bias, View residual,
+                        View gain, View bias, float eps, Dropout dropout) {
   const int64_t n = x.size(1);
   const Row added = values(x_bias, n, 0);
   for (int64_t r = 0; r < x.size(0); ++r) {
@@ -111,6 +111,7 @@ void residual_norm_rows(View y, View sum, View mean, View rstd, View x, View x_b
     for (int64_t j = 0; j < n; ++j) total[j] += mask(dropout, r, j, n) * (at(x, r, j) + added[j]);
     blend(part(sum, {r}), total, 0);
     normalize_row(part(y, {r}), total, gain, bias, at(mean, r), at(rstd, r), eps);
+    if (y_too) normalize_row(part(y_too, {r}), total, gain, bias, at(mean, r), at(rstd, r), eps);
   }
 }
 

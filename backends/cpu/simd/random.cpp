@@ -62,7 +62,7 @@ void random_blocks(uint32_t* words, const DropoutSite& site, uint64_t first, int
   }
 }
 
-void dropout_row(View y, View x, kernels::Dropout dropout) {
+void dropout_row(View y, View y_too, View x, kernels::Dropout dropout) {
   const DropoutSite site(dropout);
   const int64_t columns = x.rank() ? x.size(-1) : 1, count = x.numel();
   const uint64_t first = static_cast<uint64_t>(site.first_row * columns);
@@ -76,7 +76,8 @@ void dropout_row(View y, View x, kernels::Dropout dropout) {
       load(values, x.dtype, x.data, row_offset(x, row) + column, 1, n);
 #pragma omp simd
       for (int64_t i = 0; i < n; ++i) values[i] = masked(values[i], factors[i]);
-      store(y.dtype, y.data, row_offset(y, row) + column, 1, values, n);
+      for (const View* out : {&y, &y_too})
+        if (*out) store(out->dtype, out->data, row_offset(*out, row) + column, 1, values, n);
       at += n;
     }
   });

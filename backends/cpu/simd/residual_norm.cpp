@@ -13,8 +13,8 @@ void draw(float* factors, const DropoutSite& site, bool drops, int64_t row, int6
   if (drops) dropout_factors(factors, site, static_cast<uint64_t>((site.first_row + row) * n), n);
 }
 
-void forward(View y, View sum, View mean, View rstd, View x, View x_bias, View residual, View gain, View bias,
-             float eps, Dropout dropout) {
+void forward(View y, View y_too, View sum, View mean, View rstd, View x, View x_bias, View residual, View gain,
+             View bias, float eps, Dropout dropout) {
   const int64_t n = columns_of(x);
   const DropoutSite site(dropout);
   const bool drops = dropout.p > 0;
@@ -41,6 +41,7 @@ void forward(View y, View sum, View mean, View rstd, View x, View x_bias, View r
       normalize_row(out, total, found, g, b, n);
       finish_row(sum, r, n, total);
       finish_row(y, r, n, out);
+      if (y_too) store(y_too.dtype, y_too.data, r * n, 1, out, n);
     }
   });
 }
