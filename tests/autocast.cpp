@@ -220,6 +220,11 @@ TEST_CASE("the residual stays f32, and its copies in the low type are written wi
   const auto plain = gradients(two_layers);
   const auto again = gradients([&] { return sum(checkpoint(layer, checkpoint(layer, residual))); });
   CHECK(plain == again);
+  // A segment keeps what goes in, and no copy that it can make again.
+  const Tensor in = layer(residual);
+  CHECK(in.storage()->shadow.storage != nullptr);
+  const Tensor out = checkpoint(layer, in);
+  CHECK(in.storage()->shadow.storage == nullptr);
 }
 
 TEST_CASE("a weight is cast once until it is written", "[autocast]") {
