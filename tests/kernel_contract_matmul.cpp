@@ -28,7 +28,9 @@ const Product products[] = {{1, 1, 1},
                             // Cut into several tiles, with rests at the lower and the right edge.
                             {70, 520, 9},
                             {260, 33, 9},
-                            {2100, 3, 5}};
+                            {2100, 3, 5},
+                            // Summed in parts.
+                            {9, 33, 8193}};
 
 void try_matmul(const Shape& batch, const Product& p, Dtype in, Dtype out, Layout a_layout, Layout b_layout,
                 Layout y_layout, float alpha, float beta) {

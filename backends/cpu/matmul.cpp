@@ -8,6 +8,9 @@
 #include "cinta/backends/cpu/onednn.h"
 #include "cinta/backends/cpu/parallel.h"
 #include "cinta/backends/kernels/elementwise.h"
+#include "cinta/backends/kernels/reduce.h"
+#include "cinta/core/context.h"
+#include "cinta/core/tensor.h"
 
 namespace cinta {
 namespace {
@@ -36,6 +39,20 @@ bool onednn_is_slow(const Gemm& p) {
          (transposed || (p.k >= 512 && std::max(a_stride, p.b.row) >= 512));
 }
 
+/// Long sums for few results, as in the gradient of what a head over many classes reads: cut into parts, of which each
+/// packs its rows of b once and finds them in the cache. Measured on Zen 4, bf16[320,30522] x bf16[30522,256]: 163
+/// GF/s as one sum, 220 in parts of 2048; f32 101 and 110.
+bool multiply_parts(const Gemm& p) {
+  constexpr int64_t length = 2048, most = 1024;
+  const bool fits = p.k >= 4 * length && p.m <= most && p.n <= most && p.a.column == 1 && p.b.column == 1;
+  if (!fits || p.bias.data || p.alpha != 1) return false;
+  CategoryScope scope(Category::workspace);
+  const Tensor parts = empty({(p.k + length - 1) / length, p.m, p.n});
+  if (!onednn::multiply_parts(p, length, parts.view().as<float>())) return false;
+  kernels::sum(cpu, View{p.y.data, {1, p.m, p.n}, {0, p.y.row, p.y.column}, p.y.dtype, true}, parts, p.beta);
+  return true;
+}
+
 /// One product whose sizes are all positive.
 void multiply(Gemm p) {
   // A result that lies by columns is the transposed product by rows.
@@ -50,7 +67,7 @@ void multiply(Gemm p) {
   if (p.k == 1 && p.b.column == 1) p.b.row = p.n;
   if (p.n == 1 && p.b.row == 1) p.b.column = p.k;
   if (p.m == 1) p.y.row = std::max(p.y.row, p.n);
-  if (!onednn_is_slow(p) && onednn::multiply(p)) return;
+  if (!onednn_is_slow(p) && (multiply_parts(p) || onednn::multiply(p))) return;
   gemm(p);
 }
 

@@ -9,6 +9,10 @@ namespace cinta::onednn {
 /// product.
 bool multiply(const Gemm& product);
 
+/// partial[i], each f32[m,n] by rows, = the part of a b that is summed over terms i * length and up to `length` more:
+/// each a task of its own for some thread. False as above.
+bool multiply_parts(const Gemm& product, int64_t length, float* partial);
+
 /// Plans made so far: a kind of product that was seen before needs no further one.
 int64_t plans_made();
 
