@@ -1,5 +1,5 @@
 // The rules of adding: contributions of one walk are summed first, in the order of the walk, then added to the leaf
-// once; the sum begins in the leaf's own buffer where that holds nothing yet.
+// once. The sum of one, and of two where the leaf's buffer holds nothing yet, comes out the same in that buffer.
 #include "cinta/autograd/sink.h"
 
 #include "cinta/autograd/copy.h"
@@ -49,8 +49,8 @@ void Sink::put(Tensor gradient) {
 Sink::Target Sink::target(const Shape& shape, Device device) {
   Slot& slot = *slot_;
   const Dtype dtype = slot.dtype;
-  const bool straight =
-      slot.leaf && slot.capture < 0 && !slot.incoming && !mode().recording && (slot.pending == 1 || !slot.has_gradient);
+  const bool in_place = slot.pending == 1 || (slot.pending == 2 && !slot.has_gradient);
+  const bool straight = slot.leaf && slot.capture < 0 && in_place && !slot.incoming && !mode().recording;
   if (straight) {
     const float beta = slot.has_gradient ? 1.0f : 0.0f;
     if (!slot.gradient) {

@@ -84,6 +84,17 @@ TEST_CASE("contributions of one walk are summed first, last use first, then adde
     backward(first + (second + third));
     CHECK(values(gradient(x)) == std::vector<float>{100000008.0f});
   }
+  SECTION("by ops that add in place, too") {
+    Tensor w = full({1, 1}, 1);
+    require_gradient(w);
+    const auto into = [&](float by) { return matmul(full({1, 1}, by), w); };
+    const Tensor first = into(1e8f), second = into(4), third = into(4);
+    backward(sum(first + (second + third)));
+    CHECK(values(gradient(w)) == std::vector<float>{100000008.0f});
+    const Tensor fourth = into(4), fifth = into(4);
+    backward(sum(fourth + fifth));
+    CHECK(values(gradient(w)) == std::vector<float>{100000016.0f});
+  }
   SECTION("whatever the shape of the graph above") {
     const Tensor first = x * 4.0, second = x * 4.0, third = x * 1e8;
     backward(first + (second + third));
