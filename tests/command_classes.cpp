@@ -78,6 +78,7 @@ TEST_CASE("labels that are the numbers of classes without names stand for these"
   };
   const std::string named = accuracy("text,label\na b,LABEL_2\nb,LABEL_1\n");
   const std::string numbered = accuracy("text,label\na b,2\nb,1\n");
+  CHECK(accuracy("a b,2\nb,1\n") == numbered);  // without a header, each label once
   const auto numbers = [](const std::string& json) { return json.substr(0, json.find("labels")); };
   CHECK(numbers(named) == numbers(numbered));
   CHECK_THAT(numbered, Contains("eval_accuracy"));

@@ -73,26 +73,22 @@ Evaluation evaluate_bert(const Options& options, bool in_pairs) {
 Evaluation evaluate_classifier(const Options& options) {
   const models::BertConfig config = models::read_config(options.model.directory);
   config.require_one_of_labels(options.model.directory, Where());
-  std::vector<std::string> names = train::class_names(config);
-  const auto known = train::has_named_classes(config) ? names : std::vector<std::string>();
-  const data::LabelledText text = data::read_labelled_text(options.data, options.reading.bad_utf8(), known);
+  const std::vector<std::string> names = train::class_names(config);
+  data::LabelledText text =
+      data::read_labelled_text(options.data, options.reading.bad_utf8(), train::spoken_names(config));
+  train::name_numbers(text.labels, config);
   if (!text.note.empty()) options.model.note(options.data + ": " + text.note);
   train::require_segments(text, config, options.data);
-  const train::TextClasses taken = train::choose_classes(data::label_names(text.labels), options.model.directory);
-  if (taken.keeps_head) {
-    names = taken.names;
-    if (!taken.note.empty()) options.model.note(taken.note);
-  }
   const data::WordPiece tokenizer = options.reading.load_tokenizer(options.model, config);
   const data::ClassifiedSequences samples =
       encode(text, tokenizer, names, config.max_position_embeddings, options.data);
   const train::TextClassifyData both{tokenizer, samples, samples};
-  models::BertConfig with_names = config;
-  with_names.label_names = names;
-  train::TextClassifyTask task(both, with_names, options.batch_size, options.seed);
+  models::BertConfig named = config;
+  named.label_names = names;
+  train::TextClassifyTask task(both, named, options.batch_size, options.seed);
   Evaluation out = evaluate(task, options);
   out.confusion = task.confusion();
-  out.config = with_names;
+  out.config = named;
   return out;
 }
 

@@ -36,18 +36,10 @@ struct Options {
 
 constexpr const char* passed_over = ": its labels are passed over; cinta eval compares with them";
 
-/// What a file may call the model's classes.
-std::vector<std::string> known_classes(const models::BertConfig& config) {
-  std::vector<std::string> out = train::class_names(config);
-  if (!train::has_named_classes(config))
-    for (int64_t i = 0; i < config.num_labels; ++i) out.push_back(std::to_string(i));  // as they are printed
-  return out;
-}
-
 /// The texts of the command line or of a file; pairs, where these are.
 data::LabelledText read_texts(const Options& options, const models::BertConfig& config) {
   if (!options.data.empty()) {
-    data::LabelledText texts = data::read_texts(options.data, options.reading.bad_utf8(), known_classes(config));
+    data::LabelledText texts = data::read_texts(options.data, options.reading.bad_utf8(), train::spoken_names(config));
     if (!texts.note.empty()) options.model.note(options.data + ": " + texts.note);
     train::require_segments(texts, config, options.data);
     if (!texts.labels.empty()) options.model.note(options.data + passed_over);

@@ -145,8 +145,9 @@ void train_classify(const ClassifyOptions& options) {
   for (const std::string& name : config.label_names)
     crc32 = data::crc32_of(std::as_bytes(std::span(name.c_str(), name.size() + 1)), crc32);
   const train::RunOptions run = options.resolve(data.train.sequences.count);
-  const train::RunResult result =
-      train::run(task, run, options.header("classify", crc32, {{"dropout", options.dropout}, {"trained", options.trained}}));
+  const auto header =
+      options.header("classify", crc32, {{"dropout", options.dropout}, {"trained", options.trained}});
+  const train::RunResult result = train::run(task, run, header);
   const models::BertConfig& trained = task.model().config();
   const bool judged = !result.evaluation.empty();
   if (judged) more.update(confusion_json(task.confusion(), trained));

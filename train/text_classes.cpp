@@ -2,11 +2,21 @@
 #include "cinta/train/text_classes.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "cinta/data/labelled_text.h"
 #include "cinta/models/model_file.h"
 
 namespace cinta::train {
+namespace {
+
+std::vector<std::string> numbers_below(int64_t count) {
+  std::vector<std::string> out;
+  for (int64_t i = 0; i < count; ++i) out.push_back(join(i));
+  return out;
+}
+
+}  // namespace
 
 std::vector<std::string> class_names(const models::BertConfig& config) {
   std::vector<std::string> out;
@@ -20,6 +30,20 @@ bool has_named_classes(const models::BertConfig& config) {
   return class_names(config) != class_names(unnamed);
 }
 
+std::vector<std::string> spoken_names(const models::BertConfig& config) {
+  std::vector<std::string> out = class_names(config);
+  if (!has_named_classes(config)) std::ranges::move(numbers_below(config.num_labels), std::back_inserter(out));
+  return out;
+}
+
+void name_numbers(std::vector<std::string>& labels, const models::BertConfig& config) {
+  if (has_named_classes(config)) return;
+  const std::vector<std::string> numbers = numbers_below(config.num_labels);
+  for (std::string& label : labels)
+    if (const auto found = std::ranges::find(numbers, label); found != numbers.end())
+      label = config.label_name(found - numbers.begin());
+}
+
 TextClasses choose_classes(const std::vector<std::string>& labels, const std::string& directory) {
   if (directory.empty() || models::model_name(directory) != "BertForSequenceClassification") return {labels};
   const models::BertConfig config = models::read_config(directory);
@@ -29,8 +53,7 @@ TextClasses choose_classes(const std::vector<std::string>& labels, const std::st
         labels, [&](const std::string& label) { return std::ranges::find(classes, label) != classes.end(); });
   };
   if (all_among(names)) return {names, true};
-  std::vector<std::string> numbers;
-  for (size_t i = 0; i < names.size(); ++i) numbers.push_back(join(i));
+  const std::vector<std::string> numbers = numbers_below(config.num_labels);
   const bool numbered = all_among(numbers);
   if (!has_named_classes(config) && (numbered || names.size() == labels.size())) {
     const std::vector<std::string>& taken = numbered ? numbers : labels;

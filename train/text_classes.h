@@ -13,6 +13,11 @@ std::vector<std::string> class_names(const models::BertConfig& config);
 /// False for a classifier whose classes are called LABEL_0, LABEL_1 .., as they are without names of their own.
 bool has_named_classes(const models::BertConfig& config);
 
+/// What data may call the classes: their names, and where these are none of their own their numbers too.
+std::vector<std::string> spoken_names(const models::BertConfig& config);
+/// Where the classes have no names of their own, gives labels that are their numbers the names that these have.
+void name_numbers(std::vector<std::string>& labels, const models::BertConfig& config);
+
 struct TextClasses {
   std::vector<std::string> names;  ///< by number
   bool keeps_head = false;         ///< the model's classifier has a row for each of them, in this order
