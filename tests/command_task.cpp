@@ -166,5 +166,7 @@ TEST_CASE("config shows what options come to and what that follows from", "[comm
   CHECK(shown.at("seed").at("value") == 0);
   CHECK(shown.at("learning_rate").at("value").is_number_float());
   CHECK(shown.at("hidden").at("value").is_string());
+  const Finished half = run_cinta({"config", "train", "mlp", "--json", "--weight_decay", ".5"});
+  CHECK(nlohmann::json::parse(half.out).at("weight_decay").at("value") == 0.5);
   check_refused({"config", "train", "mlp", "--precision", "fp16", "--loss_scale", "-1"}, {"the scale is positive"});
 }

@@ -27,7 +27,9 @@ nlohmann::ordered_json json_of(const CLI::Option& option, const std::string& val
   const bool flag = option.get_items_expected_max() == 0;
   const std::string type = option.get_type_name();
   const bool count = type.starts_with("INT") || type.starts_with("UINT") || type.starts_with("FLOAT");
-  return (flag && json.is_boolean()) || (count && json.is_number()) ? json : nlohmann::ordered_json(value);
+  if ((flag && json.is_boolean()) || (count && json.is_number())) return json;
+  if (double number = 0; count && CLI::detail::lexical_cast(value, number)) return number;  // .5, which is not JSON
+  return value;
 }
 
 /// Takes a flag off the words, and what stands behind it where that is a truth; whether it is on.
