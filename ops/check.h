@@ -7,17 +7,22 @@
 
 namespace cinta {
 
-/// The device of `x` has `row`, and computes it in the type of `x`.
-inline void check_row(const KernelRow& row, const char* op, const Tensor& x, Where where) {
+/// The device of `x` has `row`.
+inline void check_implemented(const KernelRow& row, const char* op, const Tensor& x, Where where) {
   require<DeviceError>(row.has(x.device()), op, where, "the kernel ", row.name(), " is not implemented by backend ",
                        x.device(), ", given ", x);
+}
+/// The same, and it computes in the type of `x`.
+inline void check_row(const KernelRow& row, const char* op, const Tensor& x, Where where) {
+  check_implemented(row, op, x, where);
   const FloatTypes floats = row.floats(x.device());
   require<DtypeError>(floats.has(x.dtype()), op, where, "on ", x.device(), " the kernel ", row.name(), " computes in ",
                       floats, ", given ", x, "; the device 'reference' computes in all types");
 }
-/// The device of `x` has every row that an op written with other ops will call: asked before the first of them runs.
+/// The device of `x` has every row that an op written with other ops will call, in whatever type: asked before the
+/// first of them runs.
 inline void check_rows(std::initializer_list<const KernelRow*> rows, const char* op, const Tensor& x, Where where) {
-  for (const KernelRow* row : rows) check_row(*row, op, x, where);
+  for (const KernelRow* row : rows) check_implemented(*row, op, x, where);
 }
 /// `x`, which `row` will read, is floating-point and of a type that its device computes in.
 inline void check_floating(const KernelRow& row, const char* op, const char* name, const Tensor& x, Where where) {

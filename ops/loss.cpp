@@ -75,8 +75,8 @@ struct CrossEntropy {
 
 /// The device of `x` has the rows of `reduce`.
 void check_reduction(Reduction reduction, const char* op, const Tensor& x, Where where) {
-  if (reduction != Reduction::none) check_row(kernels::sum, op, x, where);
-  if (reduction == Reduction::mean) check_row(kernels::affine.forward, op, x, where);
+  if (reduction != Reduction::none) check_rows({&kernels::sum}, op, x, where);
+  if (reduction == Reduction::mean) check_rows({&kernels::affine.forward}, op, x, where);
 }
 
 Tensor reduce(const Tensor& losses, Reduction reduction, Where where) {
@@ -110,7 +110,7 @@ void check_pair(std::initializer_list<const KernelRow*> rows, const char* op, co
 Tensor cross_entropy(const Tensor& logits, const Tensor& labels, const CrossEntropyOptions& options, Where where) {
   constexpr const char* op = "cross_entropy";
   check_labels(kernels::cross_entropy, op, logits, labels, where);
-  if (options.reduction != Reduction::none) check_row(kernels::sum, op, logits, where);
+  if (options.reduction != Reduction::none) check_rows({&kernels::sum}, op, logits, where);
   if (options.reduction == Reduction::mean)
     check_rows({&kernels::not_equal, &kernels::clamp.forward, &kernels::divide}, op, logits, where);
   require(options.label_smoothing >= 0 && options.label_smoothing <= 1, op, where,

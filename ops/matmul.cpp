@@ -178,7 +178,7 @@ Tensor matmul(const Tensor& left, const Tensor& right, Where where) {
 
 Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation activation, Where where) {
   check_pair(kernels::linear, "linear", x, w, where);
-  if (activation != Activation::none) check_row(kernels::bias_activation, "linear", x, where);
+  if (activation != Activation::none) check_rows({&kernels::bias_activation}, "linear", x, where);
   require<ShapeError>(x.rank() >= 1 && w.rank() == 2 && x.size(-1) == w.size(1), "linear", where,
                       "x[..,K] and w[N,K]: x ", x, ", w ", w);
   if (bias) {

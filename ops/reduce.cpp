@@ -98,7 +98,7 @@ Tensor sum(const Tensor& x, std::vector<int> dims, bool keep_dims, Where where) 
 
 Tensor mean(const Tensor& x, std::vector<int> dims, bool keep_dims, Where where) {
   const Shape shape = reduced_shape(kernels::sum, x, dims, "mean", where);
-  check_row(kernels::affine.forward, "mean", x, where);
+  check_rows({&kernels::affine.forward}, "mean", x, where);
   const int64_t count = reduced_count(x, shape);
   require<ShapeError>(count > 0, "mean", where, "at least one element a result: ", x);
   // The sum of a narrow type's elements may lie outside it where their mean does not.
