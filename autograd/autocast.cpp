@@ -95,17 +95,18 @@ std::optional<Dtype> presented_type(const char* op, std::span<const Tensor* cons
   return {};
 }
 
-Tensor shadow_to_write(const Tensor& y) {
+Tensor shadow_to_write(const char* op, const Tensor& y) {
   const Autocast* now = mode().autocast.get();
   // Narrow products round what they read once, from f32.
   if (!now || now->products || y.dtype() != Dtype::f32 || is_kept_wide(*now)) return {};
   const Tensor copy = empty(y.shape(), now->low, y.device());
-  y.storage()->shadow = {copy.storage(), now->low, y.storage()->version()};
+  copy.storage()->mark_made(op);
+  y.storage()->shadow = {copy.storage(), now->low, y.storage()->version(), true};
   return copy;
 }
 
 void drop_shadow(const Tensor& result) {
-  if (result.slot && !result.slot->leaf) result.storage()->shadow = {};
+  if (result && result.storage()->shadow.of_result) result.storage()->shadow = {};
 }
 
 Tensor widened(const char* op, const Tensor& x) { return mode().autocast ? presented(op, x, Dtype::f32) : x; }
@@ -114,12 +115,16 @@ Tensor presented(const char* op, const Tensor& x, Dtype dtype) {
   if (!x || x.dtype() == dtype || !castable(x.dtype())) return x;
   if (mode().keeper && mode().recording) mode().keeper->note(op, x);
   const bool fills = x.contiguous() && x.offset() == 0 && x.bytes() == x.storage()->bytes();
-  // A frozen weight has a shadow where an optimizer made one, a result where its row did.
   const Shadow& shadow = x.storage()->shadow;
   const bool current = shadow.storage && shadow.dtype == dtype && shadow.version == x.storage()->version();
-  const bool lasting = x.slot ? x.slot->leaf || current : shadow.storage != nullptr;
-  if (lasting && fills && dtype != Dtype::f32) return shadow_of(x, dtype);
-  return apply(Copy{"cast", dtype}, Where(), x);
+  // A frozen weight has a shadow where an optimizer made one; a result's is used while it holds, and never renewed.
+  const bool lasting = (x.slot && x.slot->leaf) || (shadow.storage && !shadow.of_result && !x.slot);
+  if ((lasting || current) && fills && dtype != Dtype::f32) return shadow_of(x, dtype);
+  // Not an op of the tape: whether there is a shadow may not decide in which type gradients are added up.
+  const NoGrad off;
+  Tensor out = apply(Copy{"cast", dtype}, Where(), x);
+  out.slot = x.slot;
+  return out;
 }
 
 }  // namespace cinta::autograd

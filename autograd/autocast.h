@@ -49,18 +49,18 @@ bool reconciled(Dtype one, Dtype other);
 /// The type in which the inputs of `op` are to be presented; none where they stay as they are. Autocast is on.
 std::optional<Dtype> presented_type(const char* op, std::span<const Tensor* const> inputs);
 
-/// Memory for a copy of `y`, f32 and just made, in the low type: for a row that writes both, so that the ops of policy
-/// low that will read y need no pass for a copy. Absent where no such op will be shown y in another type.
-Tensor shadow_to_write(const Tensor& y);
-/// Gives up the copy of a result, which can be made again.
+/// Memory for a copy of `y`, f32 and just made by `op`, in the low type: for a row that writes both, so that the ops of
+/// policy low that will read y need no pass for a copy. Absent where no such op will be shown y in another type.
+Tensor shadow_to_write(const char* op, const Tensor& y);
+/// Gives up the copy that was made with a result; it can be made again.
 void drop_shadow(const Tensor& result);
 
 /// `x` in f32 where autocast is on: for what is written with other ops, and wide as a whole.
 Tensor widened(const char* op, const Tensor& x);
 
 /// `x` in `dtype`, if it is of a type that autocast changes, for `op`; a keeper hears of one that is. A leaf that fills
-/// its storage, and a tensor whose shadow was written with it, are presented by the shadow of that storage, with their
-/// own seat: their gradient arrives in their own type. Anything else is cast by an op. A shadow follows what ops and
+/// its storage, and a tensor whose shadow was written with it, are presented by the shadow of that storage, anything
+/// else by a copy; each with its own seat: its gradient arrives in its own type. A shadow follows what ops and
 /// optimizers write, not what is written through Tensor::data(). Threads that share weights share their shadows, which
 /// the first use after a write makes without a lock.
 Tensor presented(const char* op, const Tensor& x, Dtype dtype);

@@ -189,7 +189,10 @@ std::vector<Tensor> checkpoint_segment(const SegmentFunction& function, const st
   Scoped keeper(&Mode::keeper, static_cast<Keeper*>(&recorder));
   std::vector<Tensor> outputs = function(inputs);
   recorder.check_kept(keep_ops, where);
-  for (const Tensor& input : inputs) drop_shadow(input);  // kept with the input, it would be kept by nobody else
+  // What is kept for the re-run is kept without the copies in the low type that it came with.
+  for (const Tensor& input : inputs) drop_shadow(input);
+  for (const auto& kept : segment->kept_outputs())
+    for (const Tensor& output : kept) drop_shadow(output);
   return outputs;
 }
 

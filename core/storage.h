@@ -18,6 +18,7 @@ struct Shadow {
   std::shared_ptr<Storage> storage;
   Dtype dtype = Dtype::bf16;
   uint32_t version = 0;
+  bool of_result = false;  ///< an op made it with its result, for the ops that read that next
 };
 
 class Storage {

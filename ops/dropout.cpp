@@ -15,7 +15,7 @@ struct Dropout {
   Draw draw;
   Tensor forward(const Tensor& x) {
     Tensor y = empty_like(x);
-    const Tensor shadow = autograd::shadow_to_write(y);
+    const Tensor shadow = autograd::shadow_to_write(name, y);
     kernels::dropout(x.device(), as_rows(y), shadow ? as_rows(shadow).view() : View{}, as_rows(x),
                      draw.again(name).row(rows_per_sample(x)));
     return y;

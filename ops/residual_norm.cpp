@@ -50,7 +50,7 @@ struct ResidualNorm {
     const Device device = x.device();
     type = residual.dtype();
     Tensor y = empty(x.shape(), type, device);
-    const Tensor shadow = autograd::shadow_to_write(y);
+    const Tensor shadow = autograd::shadow_to_write(name, y);
     row_total = empty_like(x);
     row_mean = empty({rows.size(0)}, statistics_type(x.dtype()), device);
     row_rstd = empty_like(row_mean);
@@ -91,14 +91,14 @@ struct ResidualNorm {
     if (sinks[2].wanted()) sinks[2].put(std::move(dresidual));
   }
   std::vector<Tensor> inputs() {
-    Tensor x = detach(total.get()), residual = x;
+    Tensor x = detach(total.get()), residual = cast(x, type);
     x.slot = x_slot;
     residual.slot = residual_slot;
     auto of = [](Saved& saved) { return saved ? saved.get() : Tensor(); };
     return {x, of(x_bias), residual, of(gain), of(bias)};
   }
   Tensor composed(std::span<const Tensor> in) {
-    const Tensor sum = autograd::apply(KnownSum{detach(total.get()), draw}, Where(), in[0], in[1], in[2]);
+    const Tensor sum = autograd::apply(KnownSum{cast(detach(total.get()), type), draw}, Where(), in[0], in[1], in[2]);
     return cast(composed_layer_norm(sum, in[3], in[4], eps), type);
   }
 };

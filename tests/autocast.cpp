@@ -13,13 +13,11 @@
 #include "cinta/core/random.h"
 #include "cinta/ops/activation.h"
 #include "cinta/ops/attention.h"
-#include "cinta/ops/dropout.h"
 #include "cinta/ops/elementwise.h"
 #include "cinta/ops/embedding.h"
 #include "cinta/ops/loss.h"
 #include "cinta/ops/matmul.h"
 #include "cinta/ops/normalize.h"
-#include "cinta/ops/random.h"
 #include "cinta/ops/reduce.h"
 #include "cinta/ops/shape.h"
 #include "cinta/ops/softmax.h"
@@ -30,21 +28,6 @@
 using namespace cinta;
 using namespace cinta::autograd;
 using namespace cinta::testing;
-
-namespace {
-
-Tensor spread(const Shape& shape, uint32_t stream, Device device = cpu) {
-  std::vector<float> values;
-  for (int64_t i = 0; i < shape.numel(); ++i)
-    values.push_back(2 * to_uniform(random_word(3, stream, 0, static_cast<uint64_t>(i))) - 1);
-  return from_values(values, shape, device);
-}
-Tensor leaf(const Shape& shape, uint32_t stream, Device device = cpu) {
-  Tensor out = spread(shape, stream, device);
-  return require_gradient(out);
-}
-
-}  // namespace
 
 TEST_CASE("each op is presented with the types of its policy", "[autocast]") {
   const Tensor x = spread({4, 6}, 1), w = leaf({6, 6}, 2), gain = leaf({6}, 3), wide = spread({4, 6}, 4),
@@ -183,48 +166,6 @@ TEST_CASE("gradient rules run as their tensors come, inside a scope too", "[auto
     return values(gradient(w));
   };
   CHECK(gradient_of(true) == gradient_of(false));
-}
-
-TEST_CASE("the residual stays f32, and its copies in the low type are written with it", "[autocast]") {
-  const Tensor x = spread({4, 6}, 1), w = leaf({6, 6}, 2), gain = leaf({6}, 3);
-  Tensor residual = leaf({4, 6}, 4);
-  Random random(5);
-  const auto layer = [&](const Tensor& carried) {
-    const Tensor dropped = dropout(carried, random.site("in", 0.3));
-    return residual_norm(linear(dropped, w), {}, dropped, gain, {}, {.dropout = random.site("out", 0.3)});
-  };
-  const auto gradients = [&](auto run) {
-    for (const Tensor& each : {w, residual, gain}) clear_gradient(each);
-    const Tensor loss = run();
-    backward(loss);
-    return std::vector<double>{item(loss), values(gradient(w))[7], values(gradient(residual))[7],
-                               values(gradient(gain))[3]};
-  };
-  Casts casts;
-  const Scoped watching(&Mode::observer, static_cast<Observer*>(&casts));
-  const AutocastScope scope(bf16_scope);
-  const Tensor first = layer(residual);
-  CHECK(first.dtype() == Dtype::f32);
-  CHECK(values(Tensor(first.storage()->shadow.storage, first.shape(), first.strides(), 0, Dtype::bf16)) ==
-        values(cast(first, Dtype::bf16)));
-  CHECK(casts.count == 1);  // that one
-  CHECK(values(linear(first, w)) == values(linear(cast(first, Dtype::bf16), w)));
-  // What was written since is read as it is now.
-  const Tensor before = linear(detach(first), w);
-  {
-    const NoGrad off;
-    scale_(first, 2);
-  }
-  CHECK(values(linear(first, w)) == values(affine(before, 2, 0)));
-  const auto two_layers = [&] { return sum(layer(layer(residual))); };
-  const auto plain = gradients(two_layers);
-  const auto again = gradients([&] { return sum(checkpoint(layer, checkpoint(layer, residual))); });
-  CHECK(plain == again);
-  // A segment keeps what goes in, and no copy that it can make again.
-  const Tensor in = layer(residual);
-  CHECK(in.storage()->shadow.storage != nullptr);
-  const Tensor out = checkpoint(layer, in);
-  CHECK(in.storage()->shadow.storage == nullptr);
 }
 
 TEST_CASE("a weight is cast once until it is written", "[autocast]") {

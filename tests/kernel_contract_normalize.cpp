@@ -119,15 +119,15 @@ void rms_norm_contract() {
         }
 }
 
-/// `type`: of the residual and y, of which there is a copy in `dtype` where they differ.
+/// `type`: of the residual, the parameters and y, of which there is a copy in `dtype` where they differ.
 void try_residual_norm(const Shape& shape, Dtype dtype, Dtype type, float p, bool x_bias_there) {
   Trial trial(kernels::residual_norm, join(dtype, " ", type, shape, " p ", p, x_bias_there ? " x_bias" : ""));
   trial.accuracy.length = shape[1];
   trial.accuracy.computed_in = dtype;  // `sum` is stored, and the norm may be that of the stored one
   const Handle x = trial.input(shape, dtype, uniform(shape, -3, 3)),
-               x_bias = parameter(trial, x_bias_there, shape, dtype, 5);
+               x_bias = parameter(trial, x_bias_there, shape, type, 5);
   const Handle residual = trial.input(shape, type, uniform(shape, -2, 3, 6));
-  const Handle gain = parameter(trial, true, shape, dtype, 3), bias = parameter(trial, true, shape, dtype, 4);
+  const Handle gain = parameter(trial, true, shape, type, 3), bias = parameter(trial, true, shape, type, 4);
   const Handle y = trial.output(shape, type), sum = trial.output(shape, dtype);
   const Handle y_too = type != dtype ? trial.output(shape, dtype) : Handle{};
   const Handle mean = trial.output({shape[0]}, Dtype::f32), rstd = trial.output({shape[0]}, Dtype::f32);
@@ -148,7 +148,7 @@ void try_residual_norm_backward(const Shape& shape, Dtype dtype, Dtype type, flo
   const Handle sum = trial.input(shape, dtype, values), dy = trial.input(shape, type, uniform(shape, -2, 2, 7));
   const Handle mean = trial.input({shape[0]}, Dtype::f32, found.mean),
                rstd = trial.input({shape[0]}, Dtype::f32, found.rstd);
-  const Handle gain = parameter(trial, true, shape, dtype, 3);
+  const Handle gain = parameter(trial, true, shape, type, 3);
   const Handle dx = dx_there ? trial.output(shape, dtype) : Handle{}, dresidual = trial.output(shape, type);
   const Handle dx_bias = gradient(trial, x_bias_there, shape, beta);
   const Handle dgain = gradient(trial, true, shape, beta), dbias = gradient(trial, true, shape, beta);
@@ -184,7 +184,8 @@ void dropout_contract() {
             const Handle x =
                 in_place ? trial.both(shape, dtype, values, layout) : trial.input(shape, dtype, values, layout);
             const Handle y = in_place ? x : trial.output(shape, dtype, layout);
-            const Handle y_too = in_place ? Handle{} : trial.output(shape, Dtype::bf16);
+            const bool copied = !in_place && dtype == Dtype::f32;
+            const Handle y_too = copied ? trial.output(shape, Dtype::bf16) : Handle{};
             const DropoutSite site(trial, p);
             trial.run([&](const Call& c) { kernels::dropout(c.device, c(y), c(y_too), c(x), site(c)); });
           }

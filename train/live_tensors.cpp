@@ -57,8 +57,12 @@ void LiveTensors::before(const char* name, std::span<const Tensor* const> inputs
 }
 
 void LiveTensors::forward(const char* name, Where, std::span<const Tensor> outputs) {
-  for (const Tensor& output : outputs)
-    if (output) see(output, name, NameScope::path());
+  for (const Tensor& output : outputs) {
+    if (!output) continue;
+    see(output, name, NameScope::path());
+    if (const Shadow& shadow = output.storage()->shadow; shadow.of_result)
+      see(Tensor(shadow.storage, output.shape(), output.strides(), 0, shadow.dtype), name, NameScope::path());
+  }
   count(inside_.empty() ? name : join(name, " inside ", inside_.back()), NameScope::path());
 }
 

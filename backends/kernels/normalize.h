@@ -20,8 +20,8 @@ inline constinit Kernel<void(View y, View rstd, View x, View gain, float eps)> r
 inline constinit Kernel<void(View dx, View dgain, View dy, View x, View rstd, View gain, float beta_gain)>
     rms_norm_backward{"rms_norm_backward"};
 
-/// sum = residual + dropout(x + x_bias); y = layer_norm(sum), and y_too, which may be absent, is the same in another
-/// type. `sum` is written for backward. x_bias may be absent.
+/// sum = residual + dropout(x + x_bias); y = layer_norm(sum), and y_too, which may be absent, is y cast to another
+/// type. The operands may be of several types. `sum` is written for backward. x_bias may be absent.
 inline constinit Kernel<void(View y, View y_too, View sum, View mean, View rstd, View x, View x_bias, View residual,
                              View gain, View bias, float eps, Dropout)>
     residual_norm{"residual_norm"};

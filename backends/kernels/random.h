@@ -14,7 +14,7 @@ struct Dropout {
   int64_t rows_per_sample = 1;
 };
 
-/// y = x masked and scaled, and y_too, which may be absent, is the same in another type; its own backward (dx from dy).
+/// y = x masked and scaled, and y_too, which may be absent, is y cast to another type; its own backward (dx from dy).
 /// y may be x. Last dimension contiguous.
 inline constinit Kernel<void(View y, View y_too, View x, Dropout)> dropout{"dropout"};
 

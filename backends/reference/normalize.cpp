@@ -111,7 +111,7 @@ void residual_norm_rows(View y, View y_too, View sum, View mean, View rstd, View
     for (int64_t j = 0; j < n; ++j) total[j] += mask(dropout, r, j, n) * (at(x, r, j) + added[j]);
     blend(part(sum, {r}), total, 0);
     normalize_row(part(y, {r}), total, gain, bias, at(mean, r), at(rstd, r), eps);
-    if (y_too) normalize_row(part(y_too, {r}), total, gain, bias, at(mean, r), at(rstd, r), eps);
+    if (y_too) blend(part(y_too, {r}), values(part(y, {r})), 0);
   }
 }
 

@@ -7,9 +7,8 @@ namespace {
 void drop(View y, View y_too, View x, kernels::Dropout dropout) {
   const int64_t columns = x.size(-1);
   for (int64_t n = 0; n < x.numel(); ++n) {
-    const double value = nth(x, n) * mask(dropout, n / columns, n % columns, columns);
-    nth(y, n) = value;
-    if (y_too) nth(y_too, n) = value;
+    nth(y, n) = nth(x, n) * mask(dropout, n / columns, n % columns, columns);
+    if (y_too) nth(y_too, n) = nth(y, n);
   }
 }
 

@@ -1,0 +1,94 @@
+// Under autocast the residual stays f32 from layer to layer, and the copies in the low type that products read are
+// written with it: no number and no gradient may depend on whether such a copy is there.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "autocast_helpers.h"
+#include "cinta/autograd/checkpoint.h"
+#include "cinta/autograd/tape.h"
+#include "cinta/ops/activation.h"
+#include "cinta/ops/dropout.h"
+#include "cinta/ops/elementwise.h"
+#include "cinta/ops/matmul.h"
+#include "cinta/ops/normalize.h"
+#include "cinta/ops/random.h"
+#include "cinta/ops/reduce.h"
+
+using namespace cinta;
+using namespace cinta::autograd;
+using namespace cinta::testing;
+
+TEST_CASE("the residual stays f32, and its copies in the low type are written with it", "[autocast]") {
+  const Tensor w = leaf({6, 6}, 2), gain = leaf({6}, 3), residual = leaf({4, 6}, 4);
+  const Random random(5);
+  const auto layer = [&](const Tensor& carried) {
+    const Tensor dropped = dropout(carried, random.site("in", 0.3));
+    return residual_norm(linear(dropped, w), {}, dropped, gain, {}, {.dropout = random.site("out", 0.3)});
+  };
+  Casts casts;
+  const Scoped watching(&Mode::observer, static_cast<Observer*>(&casts));
+  const AutocastScope scope(bf16_scope);
+  const Tensor first = layer(residual);
+  CHECK(first.dtype() == Dtype::f32);
+  CHECK(values(Tensor(first.storage()->shadow.storage, first.shape(), first.strides(), 0, Dtype::bf16)) ==
+        values(cast(first, Dtype::bf16)));
+  CHECK(casts.count == 1);  // that one
+  CHECK(values(linear(first, w)) == values(linear(cast(first, Dtype::bf16), w)));
+  // What was written since is read as it is now.
+  const Tensor before = linear(detach(first), w);
+  {
+    const NoGrad off;
+    scale_(first, 2);
+  }
+  CHECK(values(linear(first, w)) == values(affine(before, 2, 0)));
+  // A segment keeps what goes in, and no copy that it can make again.
+  const Tensor in = layer(residual);
+  CHECK(in.storage()->shadow.storage != nullptr);
+  const Tensor out = checkpoint(layer, in);
+  CHECK(in.storage()->shadow.storage == nullptr);
+}
+
+TEST_CASE("no gradient depends on whether a copy in the low type is there", "[autocast]") {
+  const Tensor w = leaf({6, 6}, 2), v = leaf({6, 6}, 6), gain = leaf({6}, 3), residual = leaf({4, 6}, 4),
+               weight = spread({4, 6}, 7);
+  const Random random(5);
+  const auto layer = [&](const Tensor& carried) {
+    return residual_norm(linear(carried, w), {}, carried, gain, {}, {.dropout = random.site("out", 0.3)});
+  };
+  const auto probe = [&](const Tensor& carried) { return gelu(linear(carried, v)); };
+  const auto gradients = [&](auto run) {
+    for (const Tensor& each : {w, v, residual, gain}) clear_gradient(each);
+    backward(sum(run(layer(residual)) * weight));
+    std::vector<float> out;
+    for (const Tensor& each : {w, v, residual, gain})
+      for (float value : values(gradient(each))) out.push_back(value);
+    return out;
+  };
+  const AutocastScope scope(bf16_scope);
+  // One tensor that two segments read, and an op behind them.
+  const std::vector<float> plain = gradients([&](const Tensor& x) { return layer(x) + layer(x) + probe(x); });
+  CHECK(plain == gradients([&](const Tensor& x) { return checkpoint(layer, x) + checkpoint(layer, x) + probe(x); }));
+  CHECK(plain == gradients([&](const Tensor& x) {
+          drop_shadow(x);
+          return layer(x) + layer(x) + probe(x);
+        }));
+  const CheckpointPolicy selective = parse_checkpoint_policy("selective:residual_norm");
+  const auto once = gradients([&](const Tensor& x) { return layer(x) + probe(x); });
+  CHECK(once == gradients([&](const Tensor& x) { return run_layers({layer}, x, selective) + probe(x); }));
+}
+
+TEST_CASE("the residual's gradient of gradients is not squeezed through fp16", "[autocast]") {
+  const Tensor low = cast(spread({3, 16}, 1), Dtype::f16), seed = affine(spread({3, 16}, 2), 3e5, 0);
+  const Tensor residual = leaf({3, 16}, 3);
+  const AutocastScope scope(f16_scope);
+  const Tensor y = residual_norm(low, {}, residual, {}, {});
+  REQUIRE(y.dtype() == Dtype::f32);
+  const std::vector<float> fused = values(grad({y}, {residual}, {.retain_graph = true, .seeds = {seed}})[0]);
+  const std::vector<float> composed = values(grad({y}, {residual}, {.create_graph = true, .seeds = {seed}})[0]);
+  float largest = 0;
+  for (float value : fused) largest = std::max(largest, std::abs(value));
+  CHECK(largest > 65504);
+  for (size_t i = 0; i < fused.size(); ++i)
+    CHECK(std::abs(composed[i] - fused[i]) <= 0x1p-11F * largest);  // of the rounded sum
+}
