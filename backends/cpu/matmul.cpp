@@ -9,8 +9,6 @@
 #include "cinta/backends/cpu/parallel.h"
 #include "cinta/backends/kernels/elementwise.h"
 #include "cinta/backends/kernels/reduce.h"
-#include "cinta/core/context.h"
-#include "cinta/core/tensor.h"
 
 namespace cinta {
 namespace {
@@ -46,9 +44,8 @@ bool multiply_parts(const Gemm& p) {
   constexpr int64_t length = 2048, most = 1024;
   const bool fits = p.k >= 4 * length && p.m <= most && p.n <= most && p.a.column == 1 && p.b.column == 1;
   if (!fits || p.bias.data || p.alpha != 1) return false;
-  CategoryScope scope(Category::workspace);
-  const Tensor parts = empty({(p.k + length - 1) / length, p.m, p.n});
-  if (!onednn::multiply_parts(p, length, parts.view().as<float>())) return false;
+  const Tensor parts = onednn::multiply_parts(p, length);
+  if (!parts) return false;
   kernels::sum(cpu, View{p.y.data, {1, p.m, p.n}, {0, p.y.row, p.y.column}, p.y.dtype, true}, parts, p.beta);
   return true;
 }

@@ -1,6 +1,7 @@
 // oneDNN's matrix product, where it is built in.
 #pragma once
 #include "cinta/backends/cpu/gemm.h"
+#include "cinta/core/tensor.h"
 
 namespace cinta::onednn {
 
@@ -9,9 +10,9 @@ namespace cinta::onednn {
 /// product.
 bool multiply(const Gemm& product);
 
-/// partial[i], each f32[m,n] by rows, = the part of a b that is summed over terms i * length and up to `length` more:
-/// each a task of its own for some thread. False as above.
-bool multiply_parts(const Gemm& product, int64_t length, float* partial);
+/// f32[parts, m, n], part i of a b summed over terms i * length and up to `length` more: each a task of its own for
+/// some thread. No tensor where the other returns false.
+Tensor multiply_parts(const Gemm& product, int64_t length);
 
 /// Plans made so far: a kind of product that was seen before needs no further one.
 int64_t plans_made();
