@@ -6,7 +6,7 @@
 
 namespace cinta::train {
 
-void write_model(CheckpointWriter& writer, const models::BertBase& model) {
+void write_model(CheckpointWriter& writer, const models::TransformerModel& model) {
   models::write_tensors(model.named_tensors(), writer.add("model.safetensors"));
   writer.add("config.json").write_text(model.config().to_json(model.architecture()));
 }

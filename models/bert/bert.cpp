@@ -42,17 +42,9 @@ Tensor BertModel::pool(const Tensor& hidden, const TokenBatch& batch, Where wher
   return (*pooler_)(first, Activation::tanh, where);
 }
 
-BertBase::BertBase(const BertConfig& config, uint64_t seed, bool with_pooler, Device device, bool causal, Where where)
-    : config_((config.check(where), config)),
-      random_(seed, device),
-      seed_(seed),
-      bert({&config_, &random_, device, causal}, with_pooler) {
+BertBase::BertBase(const BertConfig& config, uint64_t seed, bool with_pooler, Device device, Where where)
+    : TransformerModel(config, seed, device, where), bert({&this->config(), &random(), device}, with_pooler) {
   add_child("bert", bert);
-}
-
-void BertBase::to(Device device) {
-  Module::to(device);
-  random_ = Random(seed_, device);
 }
 
 MaskedHead::MaskedHead(const EncoderContext& context, const Tensor& word_table)
@@ -72,8 +64,8 @@ Tensor MaskedHead::operator()(const Tensor& h, Where where) const {
 }
 
 BertForMaskedLM::BertForMaskedLM(const BertConfig& config, uint64_t seed, Device device, Where where)
-    : BertBase(config, seed, false, device, false, where),
-      head_({&this->config(), &random(), device, false}, bert.embeddings.word.weight) {
+    : BertBase(config, seed, false, device, where),
+      head_({&this->config(), &random(), device}, bert.embeddings.word.weight) {
   add_child("cls.predictions", head_);
   initialize(seed);
 }
@@ -83,8 +75,8 @@ Tensor BertForMaskedLM::operator()(const TokenBatch& batch, const Tensor& rows, 
 }
 
 BertForPreTraining::BertForPreTraining(const BertConfig& config, uint64_t seed, Device device, Where where)
-    : BertBase(config, seed, true, device, false, where),
-      head_({&this->config(), &random(), device, false}, bert.embeddings.word.weight),
+    : BertBase(config, seed, true, device, where),
+      head_({&this->config(), &random(), device}, bert.embeddings.word.weight),
       next_sentence_(config.hidden_size, 2, weight_init(config), device) {
   add_child("cls.predictions", head_);
   add_child("cls.seq_relationship", next_sentence_);
@@ -99,7 +91,7 @@ BertForPreTraining::Output BertForPreTraining::operator()(const TokenBatch& batc
 }
 
 BertWithoutHead::BertWithoutHead(const BertConfig& config, bool with_pooler, uint64_t seed, Device device, Where where)
-    : BertBase(config, seed, with_pooler, device, false, where), with_pooler_(with_pooler) {
+    : BertBase(config, seed, with_pooler, device, where), with_pooler_(with_pooler) {
   initialize(seed);
 }
 
@@ -110,7 +102,7 @@ BertWithoutHead::Output BertWithoutHead::operator()(const TokenBatch& batch, Whe
 
 BertForSequenceClassification::BertForSequenceClassification(const BertConfig& config, uint64_t seed, Device device,
                                                              Where where)
-    : BertBase(config, seed, true, device, false, where),
+    : BertBase(config, seed, true, device, where),
       classifier_(config.hidden_size, config.num_labels, weight_init(config), device) {
   add_child("classifier", classifier_);
   initialize(seed);
@@ -119,9 +111,7 @@ BertForSequenceClassification::BertForSequenceClassification(const BertConfig& c
 Tensor BertForSequenceClassification::operator()(const TokenBatch& batch, Where where) const {
   Tensor pooled = bert.pool(bert(batch, where), batch, where);
   const double p = training() ? config().hidden_dropout_prob : 0;
-  if (p > 0)
-    pooled = dropout(pooled, const_cast<BertForSequenceClassification*>(this)->random().site("classifier.dropout", p),
-                     where);
+  if (p > 0) pooled = dropout(pooled, random().site("classifier.dropout", p), where);
   return classifier_(pooled, Activation::none, where);
 }
 

@@ -1,6 +1,7 @@
 // BERT with its heads, parameter for parameter the models that Python users know (names in files are theirs).
 #pragma once
 #include "cinta/models/bert/encoder.h"
+#include "cinta/models/transformer_model.h"
 
 namespace cinta::models {
 
@@ -19,27 +20,16 @@ class BertModel : public Module {
   std::shared_ptr<Linear> pooler_;
 };
 
-/// What every BERT with a head holds: its configuration, random state and body.
-class BertBase : public Module {
+/// What every BERT with a head holds.
+class BertBase : public TransformerModel {
  public:
-  const BertConfig& config() const { return config_; }
-  /// Seed, step and first row of dropout.
-  Random& random() { return random_; }
-  void to(Device device) override;
-  void set_checkpoint_policy(autograd::CheckpointPolicy policy) { bert.encoder.checkpoint_policy = std::move(policy); }
-  /// The class name that Python users know.
-  virtual const char* architecture() const = 0;
-
- private:
-  BertConfig config_;
-  Random random_;
-  uint64_t seed_;
+  void set_checkpoint_policy(autograd::CheckpointPolicy policy) override {
+    bert.encoder.checkpoint_policy = std::move(policy);
+  }
+  BertModel bert;
 
  protected:
-  BertBase(const BertConfig& config, uint64_t seed, bool with_pooler, Device device, bool causal, Where where);
-
- public:
-  BertModel bert;
+  BertBase(const BertConfig& config, uint64_t seed, bool with_pooler, Device device, Where where);
 };
 
 /// The masked-language head: dense, activation, norm, and the word table as output weights.

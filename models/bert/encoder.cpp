@@ -71,8 +71,7 @@ Tensor BertLayer::operator()(const Tensor& x, const TokenBatch& batch, Where whe
   NameScope scope(path_);
   const BertConfig& config = *context_.config;
   const Tensor qkv = linear(x, qkv_weight_, qkv_bias_, Activation::none, where);
-  const AttentionOptions options{.causal = context_.causal,
-                                 .lengths = batch.lengths,
+  const AttentionOptions options{.lengths = batch.lengths,
                                  .offsets = batch.offsets,
                                  .dropout = site(".attention.probabilities", config.attention_probs_dropout_prob)};
   const Tensor mixed = attention_output_.without_bias(

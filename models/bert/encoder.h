@@ -24,7 +24,6 @@ struct EncoderContext {
   const BertConfig* config;
   const Random* random;
   Device device;
-  bool causal = false;
 };
 
 class BertEmbeddings : public Module {
