@@ -33,36 +33,33 @@ void attend(const View& o, const View& lse, const View& q, const View& k, const 
   float* row_lse = lse.as<float>() + h.first_row;
   const bool drops = options.dropout.p > 0;
 
-  const int64_t across = PackedRight<Tile>::size(size, all_keys), down = PackedRight<Tile>::size(all_keys, size),
-                left_size = h.block * depth_block, block = h.block * h.stride;
-  float* next = scratch<float>(
-      across + down + left_size + block + h.block * (wide + 1) + h.stride + (all_queries + 2 * all_keys) * size,
-      Workspace::tile);
+  using Operand = Operands<Tile>;
+  const int64_t of_queries = Operand::room(all_queries, size), of_keys = Operand::room(all_keys, size),
+                block = h.block * h.stride;
+  float* next = scratch<float>(of_queries + 4 * of_keys + block + h.block * (wide + 1) + h.stride, Workspace::tile);
   const auto take = [&](int64_t count) { return std::exchange(next, next + count); };
-  const PackedRight<Tile> keys{take(across), size, h.keys}, values{take(down), h.keys, size};
-  float *left = take(left_size), *scores = take(block), *result = take(h.block * wide), *factors = take(h.stride),
-        *scales = take(h.block);
-  const Matrix query = as_floats(h.of(q), h.queries, size, take(all_queries * size)),
-               key = as_floats(h.of(k), h.keys, size, take(all_keys * size)),
-               value = as_floats(h.of(v), h.keys, size, take(all_keys * size));
-  if (h.queries > 0) {
-    keys.pack(key.transposed());
-    values.pack(value);
-  }
+  float *scores = take(block), *result = take(h.block * wide), *query_room = take(of_queries),
+        *key_room = take(of_keys), *keys_room = take(of_keys), *value_room = take(of_keys),
+        *values_room = take(of_keys), *factors = take(h.stride), *scales = take(h.block);
+  const Words query = Operand::by_rows(query_room, h.of(q), h.queries, size);
+  const RightWords keys = Operand::transposed(keys_room, Operand::by_rows(key_room, h.of(k), h.keys, size)),
+                   values = Operand::by_columns(values_room, Operand::by_rows(value_room, h.of(v), h.keys, size));
   for (int64_t first = 0; first < all_queries; first += h.block) {
     const int64_t rows = std::min(h.block, all_queries - first),
                   exist = std::clamp<int64_t>(h.queries - first, 0, rows);
     std::fill(row_lse + first + exist, row_lse + first + rows, 0.0f);
     if (exist > 0) {
       const int64_t width = h.seen_by(first + exist - 1);
-      multiply_block(query, first, exist, keys, 0, width, size, left, scaled_into(scores, h.stride, options.scale));
+      multiply_words<Tile, Walk::along_rows>({scores, exist, h.stride}, width, query.row(first), query.stride, keys,
+                                             Operand::words(size), options.scale);
       for (int64_t i = 0; i < exist; ++i) {
         if (drops) h.draw(factors, site, first + i);
         row_lse[first + i] =
             softmax_row(scores + i * h.stride, h.seen_by(first + i), width, drops ? factors : nullptr, scales[i]);
       }
-      const Matrix probabilities{scores, h.stride, 1, Dtype::f32};
-      multiply_block(probabilities, 0, exist, values, 0, size, width, left, scaled_into(result, wide, 1));
+      const float* probabilities = pack_rows<Tile>(scores, scores, h.stride, exist, width);
+      multiply_words<Tile, Walk::along_rows>({result, exist, wide}, size, probabilities, h.stride, values,
+                                             Operand::words(width), 1);
       for (int64_t i = 0; i < exist; ++i)
         for (int64_t d = 0; d < size; ++d) result[i * wide + d] *= scales[i];
     }

@@ -1,7 +1,7 @@
 // One head of one sequence as attention's kernels see it: what exists, how queries are cut into blocks, the mask.
 #pragma once
-#include "cinta/backends/cpu/simd/gemm_kernel.h"
 #include "cinta/backends/cpu/simd/random.h"
+#include "cinta/backends/cpu/simd/words.h"
 #include "cinta/backends/kernels/attention.h"
 
 #include "cinta/backends/cpu/isa_begin.h"
@@ -21,18 +21,6 @@ inline void store_rows(const Matrix& out, int64_t first, int64_t exists, int64_t
   const float zero = 0;
   for (int64_t i = exists; i < rows; ++i)
     for (int64_t j = 0; j < columns; ++j) store(out.dtype, out.data, (first + i) * out.row + j, 1, &zero, 1);
-}
-
-/// The first `rows` rows of a head's matrix side by side, as floats, in `room`.
-inline Matrix as_floats(const Matrix& m, int64_t rows, int64_t columns, float* room) {
-  const int64_t item = size_of(m.dtype);
-  for (int64_t i = 0; i < rows; ++i) {
-    const char* row = static_cast<const char*>(m.data) + i * m.row * item;
-    // The rows lie too far apart for the machine to see what comes next.
-    for (int64_t byte = 0; byte < columns * item; byte += 64) __builtin_prefetch(row + 8 * m.row * item + byte);
-    load(room + i * columns, m.dtype, row, 0, 1, columns);
-  }
-  return {room, columns, 1, Dtype::f32};
 }
 
 /// Sequences of a sample: one, or as many as the offsets say and what lies beyond the last.
@@ -81,7 +69,8 @@ struct Head {
     constexpr int64_t most = 96;
     const int64_t blocks = std::max<int64_t>(1, (all_queries + most - 1) / most);
     block = round_up((all_queries + blocks - 1) / blocks, panel_rows);
-    stride = round_up(std::max<int64_t>(1, all_keys), panel_columns);
+    // Beyond the panels, so that rows do not lie a power of two apart, and a column more may be written.
+    stride = round_up(all_keys, panel_columns) + 16;
   }
   /// Keys that query `query` sees.
   int64_t seen_by(int64_t query) const { return causal ? std::min(keys, query + 1) : keys; }
@@ -102,16 +91,31 @@ void with_tile([[maybe_unused]] Dtype dtype, F f) {
   f.template operator()<FloatTile>();
 }
 
-/// out[i][j] = scale * sum, or with `add` += it, for a whole block of scores. The callback of multiply_block. It writes
-/// whole panels, for which `out` has room: a row's stride is a multiple of panel_columns.
-inline auto scaled_into(float* out, int64_t stride, float scale, bool add = false) {
-  return [=](int64_t i, int64_t rows, int64_t j, int64_t, const float* sums, bool first) {
-    const bool adds = add || !first;
-    for (int64_t r = 0; r < rows; ++r, sums += panel_columns) {
-      float* row = out + (i + r) * stride + j;
-      for (int c = 0; c < panel_columns; ++c) row[c] = (adds ? row[c] : 0) + scale * sums[c];
+/// Rows of floats, of which `width` count, as the left operand of a sum along the rows: where they lie, or in `out`,
+/// which may be the same.
+template <class Tile>
+const float* pack_rows([[maybe_unused]] float* out, const float* in, [[maybe_unused]] int64_t stride,
+                       [[maybe_unused]] int64_t rows, [[maybe_unused]] int64_t width) {
+  if constexpr (Tile::steps_per_word == 1) {
+    return in;
+  } else {
+    for (int64_t i = 0; i < rows; ++i) {
+      Tile::pack(out + i * stride, in + i * stride, width);
+      reinterpret_cast<uint16_t*>(out + i * stride)[width] = 0;
     }
-  };
+    return out;
+  }
+}
+
+/// The same for a sum down the columns, in place; returns the distance of its words.
+template <class Tile>
+int64_t pack_columns([[maybe_unused]] float* block, int64_t stride, [[maybe_unused]] int64_t rows,
+                     [[maybe_unused]] int64_t width) {
+  if constexpr (Tile::steps_per_word == 2) {
+    if (rows % 2) std::fill_n(block + rows * stride, width, 0.0f);
+    for (int64_t i = 0; i < rows; i += 2) Tile::join(block + i * stride, block + (i + 1) * stride, width);
+  }
+  return stride * Tile::steps_per_word;
 }
 
 #include "cinta/backends/cpu/isa_end.h"

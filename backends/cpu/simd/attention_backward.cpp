@@ -11,7 +11,7 @@ namespace {
 
 using kernels::Attention;
 
-/// Scores become P M, dp = dO V^T becomes scale * dS; both 0 beyond `seen`. `factors` is the row of M, or null.
+/// Scores become P M, dp = dO V^T becomes scale * dS; both 0 from `seen` to `width`. `factors` is the row of M, or null.
 void gradient_row(float* scores, float* dp, float lse, float scale, const float* factors, int64_t seen, int64_t width) {
   float along;
   if (factors) {
@@ -36,12 +36,12 @@ void gradient_row(float* scores, float* dp, float lse, float scale, const float*
   std::fill(dp + seen, dp + width, 0.0f);
 }
 
-struct Operands {
+struct Tensors {
   View dq, dk, dv, grad_o, q, k, v, lse;
 };
 
 template <class Tile>
-void attend_gradients(const Operands& x, const Attention& options, const DropoutSite& site, int64_t number) {
+void attend_gradients(const Tensors& x, const Attention& options, const DropoutSite& site, int64_t number) {
   const Head h(x.q, x.k, options, number);
   const int64_t size = x.q.size(3), queries = h.all_queries, all_keys = h.all_keys,
                 wide = round_up(size, panel_columns);
@@ -49,49 +49,50 @@ void attend_gradients(const Operands& x, const Attention& options, const Dropout
   const float* lse = x.lse.as<const float>() + h.first_row;
   const bool drops = options.dropout.p > 0;
 
-  const int64_t across = PackedRight<Tile>::size(size, all_keys), down = PackedRight<Tile>::size(all_keys, size),
-                slice = PackedRight<Tile>::size(h.block, size), block = h.block * h.stride;
-  // Room for a block of queries over all of k, and for all keys over a block of queries.
-  const int64_t left_size = std::max(h.block * depth_block, round_up(all_keys, panel_rows) * h.block);
-  float* next = scratch<float>(2 * across + down + slice + left_size + 2 * block + (2 * all_keys + h.block) * wide +
-                                   h.stride + 2 * (queries + all_keys) * size,
-                               Workspace::tile);
+  using Operand = Operands<Tile>;
+  const int64_t of_queries = Operand::room(queries, size), of_keys = Operand::room(all_keys, size),
+                block = h.block * h.stride, sums = round_up(all_keys, panel_rows) * wide;
+  float* next =
+      scratch<float>(4 * of_queries + 5 * of_keys + 2 * block + 2 * sums + h.block * wide + h.stride, Workspace::tile);
   const auto take = [&](int64_t count) { return std::exchange(next, next + count); };
-  const PackedRight<Tile> keys{take(across), size, h.keys}, values{take(across), size, h.keys},
-      key_rows{take(down), h.keys, size};
-  float *packed_slice = take(slice), *left = take(left_size), *scores = take(block), *dp = take(block),
-        *result = take(h.block * wide), *dk = take(all_keys * wide), *dv = take(all_keys * wide),
+  float *scores = take(block), *dp = take(block), *result = take(h.block * wide), *dk = take(sums), *dv = take(sums),
         *factors = take(h.stride);
-  const Matrix query = as_floats(h.of(x.q), h.queries, size, take(queries * size)),
-               gradient = as_floats(h.of(x.grad_o), h.queries, size, take(queries * size)),
-               key = as_floats(h.of(x.k), h.keys, size, take(all_keys * size)),
-               value = as_floats(h.of(x.v), h.keys, size, take(all_keys * size));
-  if (h.queries > 0) {
-    keys.pack(key.transposed());
-    values.pack(value.transposed());
-    key_rows.pack(key);
-    std::fill_n(dk, 2 * all_keys * wide, 0.0f);
-  }
+  const auto by_rows = [&](const View& view, int64_t rows, int64_t room) {
+    return Operand::by_rows(take(room), h.of(view), rows, size);
+  };
+  const Words query = by_rows(x.q, h.queries, of_queries), gradient = by_rows(x.grad_o, h.queries, of_queries),
+              key = by_rows(x.k, h.keys, of_keys), value = by_rows(x.v, h.keys, of_keys);
+  const RightWords keys = Operand::transposed(take(of_keys), key), values = Operand::transposed(take(of_keys), value),
+                   key_columns = Operand::by_columns(take(of_keys), key);
+  float *query_room = take(of_queries), *gradient_room = take(of_queries);
+  if (h.queries > 0) std::fill_n(dk, 2 * sums, 0.0f);
   for (int64_t first = 0; first < queries; first += h.block) {
     const int64_t rows = std::min(h.block, queries - first), exist = std::clamp<int64_t>(h.queries - first, 0, rows);
     if (exist > 0) {
-      const int64_t width = h.seen_by(first + exist - 1);
-      multiply_block(query, first, exist, keys, 0, width, size, left, scaled_into(scores, h.stride, options.scale));
-      multiply_block(gradient, first, exist, values, 0, width, size, left, scaled_into(dp, h.stride, 1));
+      const int64_t width = h.seen_by(first + exist - 1), whole = round_up(width, panel_rows);
+      const auto scores_of = [&](float* out, const Words& left, const RightWords& right, float scale) {
+        multiply_words<Tile, Walk::along_rows>({out, exist, h.stride}, width, left.row(first), left.stride, right,
+                                               Operand::words(size), scale);
+      };
+      scores_of(scores, query, keys, options.scale);
+      scores_of(dp, gradient, values, 1);
       for (int64_t i = 0; i < exist; ++i) {
         if (drops) h.draw(factors, site, first + i);
         gradient_row(scores + i * h.stride, dp + i * h.stride, lse[first + i], options.scale, drops ? factors : nullptr,
-                     h.seen_by(first + i), width);
+                     h.seen_by(first + i), whole);
       }
-      const Matrix p{scores, h.stride, 1, Dtype::f32}, ds{dp, h.stride, 1, Dtype::f32};
-      multiply_block(ds, 0, exist, key_rows, 0, size, width, left, scaled_into(result, wide, 1));
-      const auto add_transposed = [&](float* sum, const Matrix& shares, const Matrix& of) {
-        const PackedRight<Tile> right{packed_slice, exist, size};
-        right.pack({of.at(first, 0), of.row, 1, of.dtype});
-        multiply_block(shares.transposed(), 0, width, right, 0, size, exist, left, scaled_into(sum, wide, 1, true));
+      // sum += shares^T (rows of this block)
+      const auto add_transposed = [&](float* sum, float* shares, const Words& of, float* room) {
+        const RightWords right = Operand::by_columns(room, {of.row(first), exist, of.stride});
+        const int64_t stride = pack_columns<Tile>(shares, h.stride, exist, whole);
+        multiply_words<Tile, Walk::along_columns>({sum, width, wide}, size, shares, stride, right,
+                                                  Operand::words(exist), 1, true);
       };
-      add_transposed(dv, p, gradient);
-      add_transposed(dk, ds, query);
+      add_transposed(dv, scores, gradient, gradient_room);
+      const float* ds = pack_rows<Tile>(scores, dp, h.stride, exist, width);
+      multiply_words<Tile, Walk::along_rows>({result, exist, wide}, size, ds, h.stride, key_columns,
+                                             Operand::words(width), 1);
+      add_transposed(dk, dp, query, query_room);
     }
     store_rows(dq, first, exist, rows, size, result, wide);
   }
@@ -103,10 +104,10 @@ void attend_gradients(const Operands& x, const Attention& options, const Dropout
 void attention_backward(View dq, View dk, View dv, View grad_o, View q, View k, View v, View, View lse,
                         Attention options) {
   const DropoutSite site(options.dropout);
-  const Operands operands{dq, dk, dv, grad_o, q, k, v, lse};
+  const Tensors tensors{dq, dk, dv, grad_o, q, k, v, lse};
   with_tile(q.dtype, [&]<class Tile>() {
     parallel_for(q.size(0) * q.size(1) * sequences_of(options), 1,
-                 [&](int64_t number, int64_t) { attend_gradients<Tile>(operands, options, site, number); });
+                 [&](int64_t number, int64_t) { attend_gradients<Tile>(tensors, options, site, number); });
   });
 }
 

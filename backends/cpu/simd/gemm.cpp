@@ -8,7 +8,7 @@ namespace {
 /// A product and how it is cut.
 struct Job {
   const Gemm& p;
-  PackedRight<> b;
+  PackedRight b;
   int64_t tile_m, tile_n;
   bool direct;  ///< sums can be kept in y itself
   bool plain;   ///< the result is the sums, nothing else
@@ -60,7 +60,7 @@ struct Job {
 
 /// A product whose packed right operand stays in the caches.
 void run_part(const Gemm& p) {
-  Job job{p, {scratch<float>(PackedRight<>::size(p.k, p.n), Workspace::call), p.k, p.n}, 0, 0, false, false};
+  Job job{p, {scratch<float>(PackedRight::size(p.k, p.n), Workspace::call), p.k, p.n}, 0, 0, false, false};
   job.direct = p.y.dtype == Dtype::f32 && p.y.column == 1;
   job.plain = p.alpha == 1 && p.beta == 0 && !p.bias.data;
   // Tiles so many that all threads find work, and so large that packing a and reading b again do not show.

@@ -14,8 +14,6 @@
 /// Steps of k that are packed together: a panel of b then stays in the first-level cache.
 inline constexpr int64_t depth_block = 256;
 
-inline int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
-
 /// Four strips side by side: out[step * width + s] = in[s * strip_stride + step], for a multiple of four steps.
 template <int width>
 void interleave_four(float* out, const float* in, int64_t strip_stride, int64_t steps) {
@@ -68,7 +66,6 @@ void pack_panel(float* out, const Matrix& m, int64_t first, int64_t strips, int6
 }
 
 /// A right operand [k,n] packed for multiply_block: for each block of k, panels of panel_columns columns.
-template <class Tile = FloatTile>
 struct PackedRight {
   float* data;
   int64_t k, n;
@@ -83,7 +80,6 @@ struct PackedRight {
       const int64_t steps = std::min(depth_block, k - k0);
       pack_panel<panel_columns>(panel(k0, j), b, k0 * b.row + j * b.column, std::min<int64_t>(panel_columns, n - j),
                                 b.column, steps, b.row);
-      Tile::template finish<panel_columns>(panel(k0, j), steps);
     }
   }
   void pack(const Matrix& b) const {
@@ -94,20 +90,19 @@ struct PackedRight {
 /// The product of rows i0 .. i0+m of `a` and columns n0 .. n0+n of `b` over the first k of its rows. Calls
 /// add(i, rows, j, columns, sums, first) for every register tile of every block of k, where i and j count from i0 and
 /// n0. packed_a has room for round_up(m, panel_rows) * depth_block values.
-template <class Tile, class Add>
-void multiply_block(const Matrix& a, int64_t i0, int64_t m, const PackedRight<Tile>& b, int64_t n0, int64_t n,
-                    int64_t k, float* packed_a, Add add) {
+template <class Add>
+void multiply_block(const Matrix& a, int64_t i0, int64_t m, const PackedRight& b, int64_t n0, int64_t n, int64_t k,
+                    float* packed_a, Add add) {
   alignas(64) float sums[panel_rows * panel_columns];
   for (int64_t k0 = 0; k0 < k; k0 += depth_block) {
     const int64_t steps = std::min(depth_block, k - k0);
-    for (int64_t i = 0; i < m; i += panel_rows) {
+    for (int64_t i = 0; i < m; i += panel_rows)
       pack_panel<panel_rows>(packed_a + i * steps, a, (i0 + i) * a.row + k0 * a.column,
                              std::min<int64_t>(panel_rows, m - i), a.row, steps, a.column);
-      Tile::template finish<panel_rows>(packed_a + i * steps, steps);
-    }
     for (int64_t j = 0; j < n; j += panel_columns)
       for (int64_t i = 0; i < m; i += panel_rows) {
-        Tile::multiply(sums, packed_a + i * steps, b.panel(k0, n0 + j), steps);
+        FloatTile::multiply<Walk::along_columns>(sums, panel_columns, packed_a + i * steps, panel_rows,
+                                                 b.panel(k0, n0 + j), panel_columns, steps, 1, false);
         add(i, std::min<int64_t>(panel_rows, m - i), j, std::min<int64_t>(panel_columns, n - j), sums, k0 == 0);
       }
   }

@@ -1,6 +1,5 @@
-// The register tile of a matrix product: what multiplies a panel of panel_rows rows of a by one of panel_columns
-// columns of b. Panels come packed as floats, step after step of k; a tile that computes in narrower pairs first brings
-// them into its own form.
+// The register tile of a matrix product: panel_rows rows of a times panel_columns columns of b. It reads both as words
+// of 32 bits, each of which holds as many steps of the sum as the tile multiplies at once: one of f32, two of bf16.
 #pragma once
 #include <cstdint>
 #if CINTA_ISA_LEVEL == 2
@@ -21,70 +20,107 @@ typedef float Vector __attribute__((vector_size(vector_bytes)));
 /// panel_rows x panel_columns sums fill the vector registers.
 inline constexpr int vector_width = vector_bytes / sizeof(float), panel_columns = 2 * vector_width;
 
+inline int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+
+/// How a tile walks through a: its rows lie `stride` words apart and each runs along the sum, or every word along the
+/// sum lies `stride` behind the one before, and the rows side by side.
+enum class Walk { along_rows, along_columns };
+
+/// The words of panel_rows rows of a, one step after another.
+template <Walk walk>
+struct LeftWords {
+  LeftWords(const float* a, int64_t stride) : first(a), second(a + 4 * stride), third(a + 8 * stride), stride(stride) {}
+  float at(int i) const {
+    if constexpr (walk == Walk::along_columns) return first[i];
+    // Three pointers and two distances reach twelve rows without a register for each.
+    const float* near = i < 4 ? first : i < 8 ? second : third;
+    return near[i % 4 * stride];
+  }
+  void next() {
+    const int64_t step = walk == Walk::along_rows ? 1 : stride;
+    first += step, second += step, third += step;
+  }
+  const float *first, *second, *third;
+  int64_t stride;
+};
+
+/// out = scale * sums, or with `add` += it, for a whole register tile.
+template <class V>
+inline void put_tile(float* out, int64_t stride, const V* left, const V* right, float scale, bool add) {
+#pragma GCC unroll 16
+  for (int i = 0; i < panel_rows; ++i, out += stride) {
+    V &low = *reinterpret_cast<V*>(out), &high = *reinterpret_cast<V*>(out + vector_width);
+    low = add ? low + scale * left[i] : scale * left[i];
+    high = add ? high + scale * right[i] : scale * right[i];
+  }
+}
+
 /// The register tile: products of f32, one step of k at a time.
 struct FloatTile {
-  template <int width>
-  static void finish(float*, int64_t) {}
+  static constexpr int64_t steps_per_word = 1;
 
-  /// out[panel_rows][panel_columns] = sum over the steps of a panel of a times a panel of b. A function of its own,
-  /// since among other code the compiler finds no registers for b and fetches it from memory for every product.
-  [[gnu::noinline]] static void multiply(float* out, const float* a, const float* b, int64_t steps) {
+  /// out[panel_rows][panel_columns] = scale * sum over `words` of a times b, or += it. Row w of b lies at w * b_stride.
+  /// A function of its own, since among other code the compiler finds no registers for b and fetches it from memory for
+  /// every product.
+  template <Walk walk>
+  [[gnu::noinline]] static void multiply(float* out, int64_t out_stride, const float* a, int64_t a_stride,
+                                         const float* b, int64_t b_stride, int64_t words, float scale, bool add) {
     Vector left[panel_rows]{}, right[panel_rows]{};
-    for (int64_t k = 0; k < steps; ++k, a += panel_rows, b += panel_columns) {
+    LeftWords<walk> column(a, a_stride);
+    for (int64_t w = 0; w < words; ++w, column.next(), b += b_stride) {
       const Vector b0 = *reinterpret_cast<const Vector*>(b), b1 = *reinterpret_cast<const Vector*>(b + vector_width);
 #pragma GCC unroll 16
       for (int i = 0; i < panel_rows; ++i) {
-        left[i] += a[i] * b0;
-        right[i] += a[i] * b1;
+        left[i] += column.at(i) * b0;
+        right[i] += column.at(i) * b1;
       }
     }
-#pragma GCC unroll 16
-    for (int i = 0; i < panel_rows; ++i) {
-      *reinterpret_cast<Vector*>(out + i * panel_columns) = left[i];
-      *reinterpret_cast<Vector*>(out + i * panel_columns + vector_width) = right[i];
-    }
+    put_tile(out, out_stride, left, right, scale, add);
   }
 };
 
 #if CINTA_ISA_LEVEL == 2
-/// Products of bf16, two steps of k at once. Twice as fast; for operands that came as bf16, and for what is made of
-/// them on the way, which is rounded. Only where isa_level() reaches isa_avx512_bf16.
+/// Products of bf16, two steps of k at once, twice as fast. Only where isa_level() reaches isa_avx512_bf16.
 struct Bf16Tile {
-  typedef uint32_t Words __attribute__((vector_size(64)));
-  typedef uint16_t Halves __attribute__((vector_size(32)));
+  static constexpr int64_t steps_per_word = 2;
 
-  /// Rounds a panel in place: the word of steps k and k + 1 takes the place of float k / 2.
-  template <int width>
-  __attribute__((target("avx512bf16"))) static void finish(float* panel, int64_t steps) {
-    for (int64_t k = 0; k < steps; k += 2)
-      for (int c = 0; c < width; c += 16) {
-        const auto lanes = static_cast<__mmask16>(width - c < 16 ? (1 << (width - c)) - 1 : 0xffff);
-        Words pairs = rounded(panel + k * width + c, lanes);
-        if (k + 1 < steps) pairs |= rounded(panel + (k + 1) * width + c, lanes) << 16;
-        _mm512_mask_storeu_epi32(panel + k / 2 * width + c, lanes, (__m512i)pairs);
-      }
-  }
-  __attribute__((target("avx512bf16"))) static Words rounded(const float* values, __mmask16 lanes) {
-    return __builtin_convertvector((Halves)_mm512_cvtneps_pbh(_mm512_maskz_loadu_ps(lanes, values)), Words);
-  }
-
-  __attribute__((target("avx512bf16"), noinline)) static void multiply(float* out, const float* a, const float* b,
-                                                                       int64_t steps) {
+  /// As FloatTile::multiply.
+  template <Walk walk>
+  __attribute__((target("avx512bf16"), noinline)) static void multiply(float* out, int64_t out_stride, const float* a,
+                                                                       int64_t a_stride, const float* b,
+                                                                       int64_t b_stride, int64_t words, float scale,
+                                                                       bool add) {
     __m512 left[panel_rows]{}, right[panel_rows]{};
-    for (int64_t k = 0; k < steps; k += 2, a += panel_rows, b += panel_columns) {
+    LeftWords<walk> column(a, a_stride);
+    for (int64_t w = 0; w < words; ++w, column.next(), b += b_stride) {
       const auto b0 = (__m512bh)_mm512_load_ps(b), b1 = (__m512bh)_mm512_load_ps(b + vector_width);
 #pragma GCC unroll 16
       for (int i = 0; i < panel_rows; ++i) {
-        const auto pair = (__m512bh)_mm512_set1_ps(a[i]);
+        const auto pair = (__m512bh)_mm512_set1_ps(column.at(i));
         left[i] = _mm512_dpbf16_ps(left[i], pair, b0);
         right[i] = _mm512_dpbf16_ps(right[i], pair, b1);
       }
     }
-#pragma GCC unroll 16
-    for (int i = 0; i < panel_rows; ++i) {
-      _mm512_store_ps(out + i * panel_columns, left[i]);
-      _mm512_store_ps(out + i * panel_columns + vector_width, right[i]);
-    }
+    put_tile(out, out_stride, left, right, scale, add);
+  }
+
+  /// The words of `count` values side by side, in whole vectors. out may be in.
+  __attribute__((target("avx512bf16"))) static void pack(float* out, const float* in, int64_t count) {
+    for (int64_t i = 0; i < count; i += vector_width)
+      _mm256_store_si256(reinterpret_cast<__m256i*>(out + i / 2), (__m256i)_mm512_cvtneps_pbh(_mm512_load_ps(in + i)));
+  }
+
+  /// first[i] = the word of first[i] and second[i], in whole vectors.
+  __attribute__((target("avx512bf16"))) static void join(float* first, const float* second, int64_t count) {
+    for (int64_t i = 0; i < count; i += vector_width)
+      _mm512_store_epi32(first + i, (__m512i)(rounded(first + i) | rounded(second + i) << 16));
+  }
+
+ private:
+  typedef uint32_t Bits __attribute__((vector_size(64)));
+  typedef uint16_t Halves __attribute__((vector_size(32)));
+  __attribute__((target("avx512bf16"))) static Bits rounded(const float* values) {
+    return __builtin_convertvector((Halves)_mm512_cvtneps_pbh(_mm512_load_ps(values)), Bits);
   }
 };
 #endif
