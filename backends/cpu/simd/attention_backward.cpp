@@ -16,13 +16,13 @@ void gradient_row(float* scores, float* dp, float lse, float scale, const float*
   float along;
   if (factors) {
     along = sum_of(seen, [=](int64_t t) {
-      scores[t] = math::exp(scores[t] - lse);
+      scores[t] = math::exp_below(scores[t] - lse);
       dp[t] = masked(dp[t], factors[t]);
       return scores[t] * dp[t];
     });
   } else {
     along = sum_of(seen, [=](int64_t t) {
-      scores[t] = math::exp(scores[t] - lse);
+      scores[t] = math::exp_below(scores[t] - lse);
       return scores[t] * dp[t];
     });
   }

@@ -24,7 +24,7 @@ void cross_entropy(View loss, View lse, View logits, View labels, CrossEntropy o
     for (int64_t r = begin; r < end; ++r) {
       const float* x = read_row(logits, r, classes, buffer);
       const float largest = reduce_array<Max>(x, classes);
-      const float rest = math::log(sum_of(classes, [=](int64_t j) { return math::exp(x[j] - largest); }));
+      const float rest = math::log(sum_of(classes, [=](int64_t j) { return math::exp_below(x[j] - largest); }));
       float sum = 0;
       if (counts(label[r], classes, options)) {
         const auto surprise = [=](int64_t j) { return (largest - x[j]) + rest; };
@@ -53,7 +53,7 @@ void cross_entropy_backward(View dlogits, View dloss, View logits, View lse, Vie
         const float at_label = scale * (math::expm1(x[label] - shift) + (smoothing - share));
         const float spread = share;  // a copy: what the lambda refers to might lie in `out`, which ends vectorisation
 #pragma omp simd
-        for (int64_t j = 0; j < classes; ++j) out[j] = scale * (math::exp(x[j] - shift) - spread);
+        for (int64_t j = 0; j < classes; ++j) out[j] = scale * (math::exp_below(x[j] - shift) - spread);
         out[label] = at_label;
       } else {
         std::fill_n(out, classes, 0.0f);

@@ -26,19 +26,20 @@ inline float polynomial(float x, float c0, More... more) {
   return c0 + x * polynomial(x, more...);
 }
 
+inline constexpr float ln2_high = 0x1.62e4p-1f, ln2_low = 0x1.7f7d1cp-20f;  // ln 2; n * ln2_high is exact
+
 /// A number near x as n ln 2 + r with |r| <= ln(2)/2.
 struct Reduced {
   int32_t n;
   float r;
 };
-/// Of x + low, where low is much smaller than x. x is first brought into [-104, 89], beyond which exp is 0 or infinite.
-inline Reduced reduce(float x, float low) {
-  constexpr float round = 0x1.8p23f;                                   // adding it pushes the fraction out
-  constexpr float ln2_high = 0x1.62e4p-1f, ln2_low = 0x1.7f7d1cp-20f;  // n * ln2_high is exact
+/// Of x, first brought into [-104, 89], beyond which exp is 0 or infinite.
+inline Reduced reduce(float x) {
+  constexpr float round = 0x1.8p23f;  // adding it pushes the fraction out
   x = select(x < -104, -104, x);
   x = select(x > 89, 89, x);
   const float shifted = x * 1.44269504f + round, n = shifted - round;
-  return {std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(round), (x - n * ln2_high) + (low - n * ln2_low)};
+  return {std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(round), x - n * ln2_high - n * ln2_low};
 }
 
 /// 2^n, for -126 <= n <= 127.
@@ -49,17 +50,25 @@ inline float exp_rest(float r) {
   return polynomial(r, 0.499999931f, 0.166665148f, 0.0416684568f, 0.00836941883f, 0.00138131445f);
 }
 
-/// e^(x + low), where low is much smaller than x.
-inline float exp_sum(float x, float low) {
-  const auto [n, r] = reduce(x, low);
+inline float exp(float x) {
+  const auto [n, r] = reduce(x);
   const float mantissa = 1 + (r + r * r * exp_rest(r));
   return mantissa * power_of_two(n >> 1) * power_of_two(n - (n >> 1));  // in two steps: 2^n itself may not exist
 }
-inline float exp(float x) { return exp_sum(x, 0); }
+/// e^x for x <= 44, where 2^(n + 64) always exists: half the work of exp. Of a number x near a sum: e^(x + low).
+inline float exp_below(float x, float low) {
+  constexpr float round = 0x1.8p23f + 127 + 64;  // leaves n + 64 in the low bits as an exponent
+  x = -104 > x ? -104 : x;                       // beyond, e^x is 0; NaN stays
+  const float shifted = x * 1.44269504f + round, n = shifted - round;
+  const float r = (x - n * ln2_high) - (n * ln2_low - low);
+  const float power = std::bit_cast<float>(std::bit_cast<uint32_t>(shifted) << 23);
+  return (power + power * (r + r * r * exp_rest(r))) * 0x1p-64f;
+}
+inline float exp_below(float x) { return exp_below(x, 0); }
 
 /// e^x - 1, for x <= 88.
 inline float expm1(float x) {
-  const auto [n, r] = reduce(select(x < -30, -30, x), 0);
+  const auto [n, r] = reduce(select(x < -30, -30, x));
   const float scale = power_of_two(n);
   return scale * (r + r * r * exp_rest(r)) + (scale - 1);
 }
@@ -91,13 +100,13 @@ inline float tanh(float x) {
   const float magnitude = std::fabs(x), square = x * x;
   const float near =
       x + x * square * polynomial(square, -0.333332839f, 0.133314913f, -0.0537434971f, 0.0206505843f, -0.00571704194f);
-  const float far = std::copysign(1 - 2 / (exp(2 * magnitude) + 1), x);
+  const float e = exp_below(-2 * magnitude), far = std::copysign(1 - 2 * e / (1 + e), x);
   return select(magnitude < 0.625f, near, far);
 }
 
 /// 1 / (1 + e^-x), accurate on both sides.
 inline float sigmoid(float x) {
-  const float e = exp(-std::fabs(x));
+  const float e = exp_below(-std::fabs(x));
   return select(x < 0, e, 1) / (1 + e);
 }
 /// The same and its slope.
@@ -105,14 +114,14 @@ struct Logistic {
   float value, slope;
 };
 inline Logistic logistic(float x) {
-  const float e = exp(-std::fabs(x)), inverse = 1 / (1 + e);
+  const float e = exp_below(-std::fabs(x)), inverse = 1 / (1 + e);
   return {select(x < 0, e, 1) * inverse, e * inverse * inverse};
 }
 
 /// e^(-x^2), with the square to twice the precision.
 inline float gauss(float x) {
   const float high = std::bit_cast<float>(std::bit_cast<uint32_t>(x) & 0xfffff000u);
-  return exp_sum(-(high * high), (high - x) * (high + x));
+  return exp_below(-(high * high), (high - x) * (high + x));
 }
 
 /// erfc(t) e^(t^2) for t >= 0, which falls slowly from 1: w P(w - 5/8) with w = 1 / (1 + 0.3 t).
@@ -137,7 +146,7 @@ struct Normal {
 inline Normal normal(float x) {
   const float magnitude = select(std::fabs(x) > 20, 20, std::fabs(x));
   const float high = std::bit_cast<float>(std::bit_cast<uint32_t>(magnitude) & 0xfffff000u);
-  const float bell = exp_sum(-0.5f * high * high, 0.5f * (high - magnitude) * (high + magnitude));
+  const float bell = exp_below(-0.5f * high * high, 0.5f * (high - magnitude) * (high + magnitude));
   const float tail = 0.5f * bell * erfc_scaled(magnitude * 0.707106781f), far = select(x > 0, 1 - tail, tail);
   const float near = 0.5f + x * polynomial(x * x, 0.398942278f, -0.0664903144f, 0.00997307838f, -0.00118578499f,
                                            0.000112952174f, -7.46289494e-06f);

@@ -42,7 +42,7 @@ void softmax_backward(View dx, View dy, View y) {
 void log_softmax(View y, View x) {
   each_row(y, x, {}, [](float* out, const float* in, const float*, int64_t n) {
     const float largest = reduce_array<Max>(in, n);
-    const float rest = math::log(sum_of(n, [=](int64_t j) { return math::exp(in[j] - largest); }));
+    const float rest = math::log(sum_of(n, [=](int64_t j) { return math::exp_below(in[j] - largest); }));
 #pragma omp simd
     for (int64_t j = 0; j < n; ++j) out[j] = (in[j] - largest) - rest;
   });
@@ -52,7 +52,7 @@ void log_softmax_backward(View dx, View dy, View y) {
   each_row(dx, dy, y, [](float* out, const float* gradient, const float* logs, int64_t n) {
     const float total = reduce_array<Sum>(gradient, n);
 #pragma omp simd
-    for (int64_t j = 0; j < n; ++j) out[j] = gradient[j] - math::exp(logs[j]) * total;
+    for (int64_t j = 0; j < n; ++j) out[j] = gradient[j] - math::exp_below(logs[j]) * total;
   });
 }
 
