@@ -29,7 +29,8 @@ void with_formulas(Activation activation, F f) {
 
 /// One block of a row of a matrix: where it lies if it holds floats, else the buffer it was converted into.
 const float* read(const View& matrix, int64_t row, int64_t first, int64_t count, float* buffer) {
-  const int64_t offset = row_offset(matrix, row) + first;
+  const int64_t offset = row_offset(matrix, row) + first, item = size_of(matrix.dtype);
+  prefetch(matrix.as<const char>() + (offset + count) * item, count * item);
   if (matrix.dtype == Dtype::f32) return matrix.as<const float>() + offset;
   load(buffer, matrix.dtype, matrix.data, offset, 1, count);
   return buffer;
@@ -56,7 +57,7 @@ void forward(View y, View x, View bias, Activation activation) {
   const int64_t columns = x.size(-1), rows = columns ? x.numel() / columns : 0;
   with_formulas(activation, [&](auto value, auto) {
     column_sums(rows, columns, View{}, 0, [&](int64_t row, int64_t first, int64_t count, float*) {
-      float buffer[column_block], added[column_block];
+      float buffer[column_step], added[column_step];
       const float *in = read(x, row, first, count, buffer), *b = bias_block(bias, first, count, added);
       float* out = target(y, row, first, buffer);
 #pragma omp simd
@@ -70,7 +71,7 @@ void backward(View dx, View dbias, View dy, View x, View bias, Activation activa
   const int64_t columns = dy.size(-1), rows = columns ? dy.numel() / columns : 0;
   with_formulas(activation, [&](auto, auto slope) {
     column_sums(rows, columns, dbias, beta, [&](int64_t row, int64_t first, int64_t count, float* lanes) {
-      float buffer[column_block], gradient[column_block], added[column_block];
+      float buffer[column_step], gradient[column_step], added[column_step];
       const float *in = read(x, row, first, count, buffer), *b = bias_block(bias, first, count, added);
       const float* dout = read(dy, row, first, count, gradient);
       float* out = target(dx, row, first, buffer);

@@ -14,6 +14,9 @@
 /// block needs stays in the first-level cache.
 inline constexpr int64_t column_block = 1024;
 
+/// Columns that a body sees at once: few enough that the next ones are fetched while these are computed.
+inline constexpr int64_t column_step = 256;
+
 /// Rows of one chunk.
 inline int64_t row_chunk(int64_t columns) {
   return std::clamp<int64_t>(65536 / std::max<int64_t>(1, columns), 32, 512);
@@ -41,7 +44,7 @@ void combine(const View& y, const Layout& layout, int number, const double* part
   });
 }
 
-/// For every row and block of columns of a matrix, on all threads: body(row, first column, count, lanes), which adds
+/// For every row and block of columns of a matrix, on all threads: body(row, first column, count, lanes), count <= column_step, which adds
 /// what it likes to lanes[0..count). Then sums[columns] (which may be absent) = the lanes over all rows + beta * sums.
 template <class Body>
 void column_sums(int64_t rows, int64_t columns, const View& sums, float beta, const Body& body) {
@@ -54,7 +57,9 @@ void column_sums(int64_t rows, int64_t columns, const View& sums, float beta, co
                     count = std::min(column_block, columns - first);
       float lanes[column_block];
       std::fill_n(lanes, count, 0.0f);
-      for (int64_t row = c * chunk; row < std::min(rows, (c + 1) * chunk); ++row) body(row, first, count, lanes);
+      for (int64_t row = c * chunk; row < std::min(rows, (c + 1) * chunk); ++row)
+        for (int64_t j = 0; j < count; j += column_step)
+          body(row, first + j, std::min(column_step, count - j), lanes + j);
       if (partial) std::copy_n(lanes, count, partial + c * columns + first);
     }
   });

@@ -15,4 +15,10 @@ void store(Dtype dtype, void* data, int64_t first, int64_t stride, const float* 
 void store(Dtype dtype, void* data, int64_t first, int64_t stride, const double* in, int64_t count);
 void store(Dtype dtype, void* data, int64_t first, int64_t stride, const int64_t* in, int64_t count);
 
+/// Fetches `bytes` from `data` on into the caches, for a loop that will come to them after some hundred cycles of work.
+/// Loops that first convert and then compute else wait for memory and compute in turns.
+inline void prefetch(const void* data, int64_t bytes) {
+  for (int64_t byte = 0; byte < bytes; byte += 64) __builtin_prefetch(static_cast<const char*>(data) + byte);
+}
+
 #include "cinta/backends/cpu/isa_end.h"
