@@ -55,16 +55,28 @@ inline float exp(float x) {
   const float mantissa = 1 + (r + r * r * exp_rest(r));
   return mantissa * power_of_two(n >> 1) * power_of_two(n - (n >> 1));  // in two steps: 2^n itself may not exist
 }
-/// e^x for x <= 44, where 2^(n + 64) always exists: half the work of exp. Of a number x near a sum: e^(x + low).
-inline float exp_below(float x, float low) {
+/// A number as power * (1 + rest) * 2^-64.
+struct Scaled {
+  float power, rest;
+  float value() const { return (power + power * rest) * 0x1p-64f; }
+  /// x times the number, rounded once less.
+  float times(float x) const { return power * (x + x * rest) * 0x1p-64f; }
+};
+/// e^(x + low) for x <= 44, where low is much smaller than x: half the work of exp, since 2^(n + 64) always exists.
+inline Scaled exp_parts(float x, float low) {
   constexpr float round = 0x1.8p23f + 127 + 64;  // leaves n + 64 in the low bits as an exponent
   x = -104 > x ? -104 : x;                       // beyond, e^x is 0; NaN stays
   const float shifted = x * 1.44269504f + round, n = shifted - round;
   const float r = (x - n * ln2_high) - (n * ln2_low - low);
-  const float power = std::bit_cast<float>(std::bit_cast<uint32_t>(shifted) << 23);
-  return (power + power * (r + r * r * exp_rest(r))) * 0x1p-64f;
+  return {std::bit_cast<float>(std::bit_cast<uint32_t>(shifted) << 23), r + r * r * exp_rest(r)};
 }
-inline float exp_below(float x) { return exp_below(x, 0); }
+inline float exp_below(float x) { return exp_parts(x, 0).value(); }
+
+/// e^(-x^2/2), with the square to twice the precision.
+inline Scaled bell(float x) {
+  const float high = std::bit_cast<float>(std::bit_cast<uint32_t>(x) & 0xfffff000u);
+  return exp_parts(-0.5f * high * high, 0.5f * (high - x) * (high + x));
+}
 
 /// e^x - 1, for x <= 88.
 inline float expm1(float x) {
@@ -121,7 +133,7 @@ inline Logistic logistic(float x) {
 /// e^(-x^2), with the square to twice the precision.
 inline float gauss(float x) {
   const float high = std::bit_cast<float>(std::bit_cast<uint32_t>(x) & 0xfffff000u);
-  return exp_below(-(high * high), (high - x) * (high + x));
+  return exp_parts(-(high * high), (high - x) * (high + x)).value();
 }
 
 /// erfc(t) e^(t^2) for t >= 0, which falls slowly from 1: w P(w - 5/8) with w = 1 / (1 + 0.3 t).
@@ -144,13 +156,11 @@ struct Normal {
   float below, density;
 };
 inline Normal normal(float x) {
-  const float magnitude = select(std::fabs(x) > 20, 20, std::fabs(x));
-  const float high = std::bit_cast<float>(std::bit_cast<uint32_t>(magnitude) & 0xfffff000u);
-  const float bell = exp_below(-0.5f * high * high, 0.5f * (high - magnitude) * (high + magnitude));
-  const float tail = 0.5f * bell * erfc_scaled(magnitude * 0.707106781f), far = select(x > 0, 1 - tail, tail);
+  const float magnitude = select(std::fabs(x) > 20, 20, std::fabs(x)), density = bell(magnitude).value();
+  const float tail = 0.5f * density * erfc_scaled(magnitude * 0.707106781f), far = select(x > 0, 1 - tail, tail);
   const float near = 0.5f + x * polynomial(x * x, 0.398942278f, -0.0664903144f, 0.00997307838f, -0.00118578499f,
                                            0.000112952174f, -7.46289494e-06f);
-  return {select(magnitude < 1, near, far), bell * 0.398942280f};
+  return {select(magnitude < 1, near, far), density * 0.398942280f};
 }
 
 }  // namespace math
