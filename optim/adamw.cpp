@@ -18,17 +18,18 @@ const AdamWOptions& checked(const AdamWOptions& options, Where where) {
 
 AdamW::AdamW(std::vector<Parameter> parameters, const AdamWOptions& options, Where where)
     : Optimizer(std::move(parameters),
-                {"adamw", checked(options, where).rate, options.weight_decay, {"exp_avg", "exp_avg_sq"}}, where),
+                {.name = "adamw",
+                 .rate = checked(options, where).rate,
+                 .weight_decay = options.weight_decay,
+                 .states = {"exp_avg", "exp_avg_sq"},
+                 .beta1 = options.beta1,
+                 .beta2 = options.beta2},
+                where),
       constants_{options.beta1, options.beta2, options.eps} {}
 
 void AdamW::sweep(const Group& group, const kernels::Segments& segments, View scalars) {
   kernels::adamw(group.weights.device(), group.weights, group.shadow, group.state[0], group.state[1], group.gradients,
                  segments, scalars, constants_);
-}
-
-std::pair<double, double> AdamW::corrections(int64_t step) const {
-  const auto t = static_cast<double>(step);
-  return {1 - std::pow(constants_.beta1, t), 1 - std::pow(constants_.beta2, t)};
 }
 
 }  // namespace cinta::optim

@@ -17,7 +17,6 @@ class AdamW final : public Optimizer {
 
  private:
   void sweep(const Group& group, const kernels::Segments& segments, View scalars) override;
-  std::pair<double, double> corrections(int64_t step) const override;
   kernels::AdamW constants_;
 };
 

@@ -23,6 +23,15 @@ double number(std::string_view text, std::string_view all, Where where) {
   return value;
 }
 
+/// "layer.0", or the parameters that it goes from and to.
+std::string name_of(const Group& group) {
+  const Parameter &first = group.ranges.front().parameter, &last = group.ranges.back().parameter;
+  std::string block = first.block;
+  while (block.ends_with('.')) block.pop_back();
+  if (!block.empty()) return block;
+  return group.ranges.size() == 1 ? first.name : join(first.name, " .. ", last.name);
+}
+
 const LossScaleOptions& checked(const LossScaleOptions& options, Where where) {
   constexpr const char* name = "loss_scale";
   const auto scale = static_cast<float>(options.initial);
@@ -81,8 +90,7 @@ LossScaler::LossScaler(const Optimizer& optimizer, const LossScaleOptions& optio
     : optimizer_(optimizer), options_(checked(options, where)) {
   for (const Unit& unit : optimizer.units())
     for (const Group& group : unit.groups()) {
-      const Parameter& first = group.ranges.front().parameter;
-      if (group.trained) groups_.push_back(first.block.empty() ? first.name : first.block);
+      if (group.trained) groups_.push_back(name_of(group));
     }
   const Device device = optimizer.units().front().groups().front().weights.device();
   CategoryScope scope(Category::optimizer);
@@ -107,14 +115,26 @@ void LossScaler::update() {
                               .hysteresis = options_.hysteresis});
 }
 
-LossScaler::Report LossScaler::report(Where where) {
-  const std::vector<int64_t> counts = to_vector<int64_t>(counts_), found = to_vector<int64_t>(found_);
-  Report out{.scale = item(scale_), .skipped = counts[kernels::scale_skipped], .skipped_in = {}};
+std::string LossScaler::skipped_in() const {
+  const std::vector<int64_t> found = to_vector<int64_t>(found_);
+  std::string out;
   for (size_t i = 0; i < found.size(); ++i)
-    if (found[i]) out.skipped_in += join(out.skipped_in.empty() ? "" : ", ", groups_[i], " ", found[i]);
-  require(counts[kernels::scale_skipped_in_row] < options_.most_skips, "loss_scale", where, "the last ",
-          counts[kernels::scale_skipped_in_row], " steps were all skipped, at a loss scale of ", out.scale,
-          " now: gradients are not finite in ", out.skipped_in);
+    if (found[i]) out += join(out.empty() ? "" : ", ", groups_[i], " ", found[i]);
+  return out;
+}
+
+void LossScaler::check(Where where) const {
+  const int64_t in_row = to_vector<int64_t>(counts_)[kernels::scale_skipped_in_row];
+  require(in_row < options_.most_skips, "loss_scale", where, "the last ", in_row,
+          " steps were all skipped, at a loss scale of ", item(scale_), " now: gradients are not finite in ",
+          in_row < options_.most_skips ? "" : skipped_in());
+}
+
+LossScaler::Report LossScaler::report(Where where) {
+  check(where);
+  Report out{.scale = item(scale_),
+             .skipped = to_vector<int64_t>(counts_)[kernels::scale_skipped],
+             .skipped_in = skipped_in()};
   if (!out.skipped_in.empty()) kernels::fill(found_.device(), found_, 0);
   return out;
 }

@@ -15,7 +15,7 @@ struct LossScaleOptions {
   double growth = 2, backoff = 0.5;  ///< what it is multiplied by
   int64_t interval = 2000;           ///< steps without overflow before it grows
   int64_t hysteresis = 1;            ///< overflows before it shrinks, counted anew when it has grown
-  int64_t most_skips = 100;          ///< in a row; as many, seen by report(), stop the run
+  int64_t most_skips = 100;          ///< in a row; as many, seen by check() or report(), stop the run
 };
 
 /// "128": static; "dynamic" or "dynamic:initial=65536,interval=2000,...", with the members of LossScaleOptions. Throws
@@ -43,6 +43,8 @@ class LossScaler {
     std::string skipped_in;  ///< since the last report: "block 2, other block 1", where the gradients were not finite
   };
   /// Waits for the device. Throws ValueError when the last most_skips steps were all skipped.
+  void check(Where where = Where::current()) const;
+  /// check(), and what it saw.
   Report report(Where where = Where::current());
 
   /// What a resumed run needs, under names that this class owns.
@@ -53,6 +55,8 @@ class LossScaler {
   void load_state(const std::vector<NamedTensor>& state, Where where = Where::current());
 
  private:
+  std::string skipped_in() const;
+
   const Optimizer& optimizer_;
   LossScaleOptions options_;
   std::vector<std::string> groups_;  ///< names, in the order of `found`

@@ -31,6 +31,7 @@ Optimizer::Optimizer(std::vector<Parameter> parameters, Rule rule, Where where) 
   CategoryScope scope(Category::optimizer);
   each_trained(units_, [&](const Group& group) { tables_.push_back(make_table(group)); });
   scalars_ = empty({4}, Dtype::f32, device);
+  updates_ = from_values(std::vector<int64_t>{0}, {1}, device);
   norm_.emplace(static_cast<int64_t>(tables_.size()), device);
 }
 
@@ -57,13 +58,11 @@ Tensor Optimizer::step(const StepOptions& options, Where where) {
   const autograd::Phase phase("optimizer");
   for (Unit& unit : units_) unit.collect_gradients(where);
   ++steps_;
-  const auto [correction1, correction2] = corrections(steps_);
-  const std::vector<float> numbers{static_cast<float>(rate), 1.0f, static_cast<float>(correction1),
-                                   static_cast<float>(correction2)};
-  copy_bytes(scalars_, from_values(numbers, scalars_.shape()));
+  copy_bytes(scalars_, from_values(std::vector<float>{static_cast<float>(rate), 1, 1, 1}, scalars_.shape()));
   Tensor norm;
   if (options.max_norm || options.loss_scale)
     norm = norm_->measure(units_, scalars_, options.loss_scale, static_cast<float>(max_norm));
+  kernels::count_update(scalars_.device(), scalars_, updates_, rule_.beta1, rule_.beta2);
   auto table = tables_.begin();
   each_trained(units_, [&](const Group& group) {
     sweep(group, {table->ends, table->rate_factors, table->decays}, scalars_);
@@ -96,6 +95,7 @@ std::vector<NamedTensor> Optimizer::slices() const {
 std::vector<NamedTensor> Optimizer::state() const {
   std::vector<NamedTensor> out = slices();
   out.emplace_back("step", from_values(std::vector<int64_t>{steps_}, {}));
+  out.emplace_back("updates", updates_);
   return out;
 }
 
@@ -117,8 +117,12 @@ void Optimizer::load_state(const std::vector<NamedTensor>& state, Where where) {
   for (const auto& [name, live] : slices()) copies.emplace_back(live, find(name, live.shape(), live.dtype()));
   const int64_t steps = to_vector<int64_t>(find("step", {}, Dtype::i64))[0];
   require(steps >= 0, rule_.name, where, "steps are not negative: ", steps);
+  const int64_t updates = to_vector<int64_t>(find("updates", {1}, Dtype::i64))[0];
+  require(updates >= 0 && updates <= steps, rule_.name, where, "updates are between 0 and the ", steps,
+          " steps: ", updates);
   require(given.empty(), rule_.name, where, "unknown state: ", given.empty() ? "" : given.begin()->first.c_str());
   for (const auto& [live, saved] : copies) copy_bytes(live, saved, where);
+  copy_bytes(updates_, from_values(std::vector<int64_t>{updates}, {1}));
   steps_ = steps;
 }
 

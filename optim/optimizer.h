@@ -26,8 +26,8 @@ class Optimizer {
 
   /// Updates every trained parameter from its gradient; one that has no gradient counts as having gradient zero.
   /// Returns the gradient norm before clipping, f32[1], valid until the next step, or no tensor when it was not asked
-  /// for. With a norm that is not finite the step is skipped: no weight and no state changes, but the step counts
-  /// (schedule and bias corrections go on), so that the host need not know. Gradients are left as they are.
+  /// for. With a norm that is not finite the step is skipped: no weight and no state changes, bias corrections too stay
+  /// where they are; the schedule alone goes on, so that the host need not know. Gradients are left as they are.
   Tensor step(const StepOptions& options = {}, Where where = Where::current());
   /// From now on the sweeps also write the f32 weights in `dtype` (bf16 or f16), where autocast finds them: no step
   /// casts a weight then.
@@ -45,8 +45,8 @@ class Optimizer {
   /// The sum of squares of each trained group's gradients, f64, as the last step that measured a norm found them.
   const Tensor& squares() const { return norm_->squares(); }
 
-  /// All that a resumed run needs beside the weights: "step" (i64, no dimensions) and "<parameter>.<state>" in the
-  /// parameter's shape, as slices of the live buffers.
+  /// All that a resumed run needs beside the weights: "step" (i64, no dimensions), "updates" (i64[1], the steps that
+  /// were not skipped) and "<parameter>.<state>" in the parameter's shape, as slices of the live buffers.
   std::vector<NamedTensor> state() const;
   /// Takes state() of an optimizer of the same kind back, from any device. Throws ValueError naming a tensor that is
   /// missing, unknown or given twice, ShapeError or DtypeError for one of another form; nothing has changed then.
@@ -57,12 +57,11 @@ class Optimizer {
     const char* name;
     double rate, weight_decay;
     std::vector<std::string> states;  ///< names of what is kept for each weight, as PyTorch's state_dict calls them
+    double beta1 = 0, beta2 = 0;      ///< of the means that begin at 0 and are corrected for it
   };
   Optimizer(std::vector<Parameter> parameters, Rule rule, Where where);
   /// Updates one trained group, with the numbers in `scalars` (kernels::SweepScalar).
   virtual void sweep(const Group& group, const kernels::Segments& segments, View scalars) = 0;
-  /// Bias corrections of step `step` (from 1).
-  virtual std::pair<double, double> corrections(int64_t) const { return {1, 1}; }
 
  private:
   struct SegmentTable {
@@ -74,7 +73,7 @@ class Optimizer {
   Rule rule_;
   std::vector<Unit> units_;
   std::vector<SegmentTable> tables_;  // one for each trained group, in the order of the units
-  Tensor scalars_;
+  Tensor scalars_, updates_;
   std::optional<GlobalNorm> norm_;
   int64_t steps_ = 0;
 };

@@ -90,6 +90,17 @@ void clip_factor_contract() {
     }
 }
 
+void count_update_contract() {
+  for (double factor : {1.0, 0.25, 0.0})
+    for (double updates : {0.0, 1.0, 1000.0})
+      for (double beta : {0.0, 0.9, 0.999}) {
+        Trial trial(kernels::count_update, join("factor ", factor, ", update ", updates, ", beta ", beta));
+        const Handle scalars = trial.both({4}, Dtype::f32, {0.1, factor, 0.3, 0.4}),
+                     count = trial.both({1}, Dtype::i64, {updates});
+        trial.run([&](const Call& c) { kernels::count_update(c.device, c(scalars), c(count), beta, 0.99); });
+      }
+}
+
 void loss_scale_contract() {
   using Counts = std::array<double, 4>;
   for (bool dynamic : {true, false})
@@ -115,6 +126,7 @@ void loss_scale_contract() {
 const Contract adamw_here{{&kernels::adamw}, adamw_contract};
 const Contract sgd_here{{&kernels::sgd}, sgd_contract};
 const Contract clip_factor_here{{&kernels::clip_factor}, clip_factor_contract};
+const Contract count_update_here{{&kernels::count_update}, count_update_contract};
 const Contract loss_scale_here{{&kernels::update_loss_scale}, loss_scale_contract};
 
 }  // namespace

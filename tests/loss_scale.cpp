@@ -7,6 +7,7 @@
 
 #include "cinta/autograd/tape.h"
 #include "cinta/models/mlp.h"
+#include "cinta/ops/elementwise.h"
 #include "cinta/ops/loss.h"
 #include "cinta/ops/reduce.h"
 #include "cinta/ops/shape.h"
@@ -49,7 +50,7 @@ std::vector<std::vector<float>> snapshot(const std::vector<Parameter>& parameter
   std::vector<std::vector<float>> out;
   for (const Parameter& parameter : parameters) out.push_back(to_vector<float>(parameter.tensor));
   for (const auto& [name, tensor] : optimizer.state())
-    if (name != "step") out.push_back(to_vector<float>(tensor));
+    if (name != "step") out.push_back(to_vector<float>(cast(tensor, Dtype::f32)));
   return out;
 }
 
@@ -100,6 +101,23 @@ TEST_CASE("a loss scale is a number or dynamic with its numbers", "[loss_scale]"
   for (double scale : {0.0, -1.0, double{NAN}, double{INFINITY}, 1e60, 1e-60})
     CHECK_THAT(error_of<ValueError>([&] { One one({.initial = scale}); }),
                Catch::Contains("the scale is positive and finite in f32"));
+}
+
+TEST_CASE("a skipped step leaves no trace in those that follow", "[loss_scale]") {
+  const auto train = [](const std::vector<float>& gradients) {
+    const Tensor w = leaf({3});
+    AdamW optimizer({{.name = "w", .tensor = w}});
+    LossScaler scaler(optimizer, {.initial = 8, .dynamic = true, .backoff = 0.5, .hysteresis = 100});
+    for (float gradient : gradients) {
+      optimizer.zero_gradients();
+      autograd::backward(sum(w), {.seeds = {scaler.scaled(full({}, gradient))}});
+      optimizer.step({.loss_scale = scaler.scale()});
+      scaler.update();
+    }
+    return snapshot({{.name = "w", .tensor = w}}, optimizer);
+  };
+  CHECK(train({INFINITY, 1, NAN, INFINITY, -2, 3, INFINITY}) == train({1, -2, 3}));
+  CHECK(train({1, -2, 3, 0}) != train({1, -2, 3}));
 }
 
 TEST_CASE("the scale shrinks on overflow, with patience, and grows after good steps", "[loss_scale]") {
@@ -227,4 +245,59 @@ TEST_CASE("the log names what was skipped, and a run that only skips is stopped"
   CHECK_THAT(error_of<ValueError>([&] { train::run(lost, options, small_header); }),
              Catch::Contains("the last 4 steps were all skipped"));
   CHECK(std::filesystem::is_directory(scratch / "lost/checkpoint-3"));
+}
+
+namespace {
+
+/// Its loss overflows in every forward from `first` to `last`, counted from 1.
+struct OverflowingTask : ForwardingTask {
+  OverflowingTask(train::Task& task, int64_t first, int64_t last) : ForwardingTask(task), first(first), last(last) {}
+  train::Forward forward(const data::Batch& batch) override {
+    train::Forward out = task.forward(batch);
+    ++number;
+    if (number >= first && number <= last) out.loss_sum = multiply(out.loss_sum, INFINITY);
+    return out;
+  }
+  int64_t first, last, number = 0;
+};
+
+}  // namespace
+
+TEST_CASE("a step whose forward overflows is skipped where the scale is dynamic", "[loss_scale]") {
+  const Scratch scratch;
+  train::RunOptions options = small_run(scratch / "run");
+  options.loss_scale = {.initial = 256, .dynamic = true, .most_skips = 4};
+  auto task = small_masked();
+  OverflowingTask once(task, 8, 8);  // the second of three micro-batches of the third step
+  CHECK(train::run(once, options, small_header).skipped == 1);
+  const train::MetricsFile metrics = train::read_metrics(options.output_dir + "/metrics.jsonl");
+  CHECK(metrics.series("skipped_steps").values.at(0) == 1);
+  for (double loss : metrics.series("loss").values) CHECK(std::isfinite(loss));
+
+  // Many in a row stop the run even where nothing is logged on the way; with a static scale one does.
+  options.output_dir = scratch / "stuck";
+  options.logging_steps = 30;
+  auto second = small_masked();
+  OverflowingTask stuck(second, 4, 1000);
+  CHECK_THAT(error_of<ValueError>([&] { train::run(stuck, options, small_header); }),
+             Catch::Contains("steps were all skipped") && Catch::Contains("gradients are not finite in"));
+  CHECK(stuck.number <= 3 * 8);
+  options.output_dir = scratch / "static";
+  options.loss_scale = {};
+  auto third = small_masked();
+  OverflowingTask plain(third, 4, 4);
+  CHECK_THAT(error_of<ValueError>([&] { train::run(plain, options, small_header); }),
+             Catch::Contains("the loss of step 2"));
+}
+
+TEST_CASE("a group of parameters is called after its module, or by its ends", "[loss_scale]") {
+  models::Mlp mlp({5, 4, 3}, 1);
+  Sgd optimizer(mlp.parameters());
+  LossScaler scaler(optimizer, {.dynamic = true});
+  for (const Parameter& parameter : mlp.parameters()) autograd::gradient(parameter.tensor);
+  optimizer.zero_gradients();
+  autograd::backward(sum(mlp(full({2, 5}, INFINITY))), {.seeds = {full({}, 1)}});
+  optimizer.step({.loss_scale = scaler.scale()});
+  scaler.update();
+  CHECK(scaler.report().skipped_in == "layers.0.weight .. layers.1.bias 1");
 }

@@ -79,8 +79,8 @@ TEST_CASE("state has the parameters' names and shapes", "[optim]") {
     if (name.starts_with("weight")) CHECK(tensor.shape() == run.weight.shape());
     if (name == "step") CHECK(to_vector<int64_t>(tensor) == std::vector<int64_t>{1});
   }
-  CHECK(names ==
-        std::vector<std::string>{"weight.exp_avg", "weight.exp_avg_sq", "bias.exp_avg", "bias.exp_avg_sq", "step"});
+  CHECK(names == std::vector<std::string>{"weight.exp_avg", "weight.exp_avg_sq", "bias.exp_avg", "bias.exp_avg_sq",
+                                          "step", "updates"});
 }
 
 TEST_CASE("state of another form is refused before anything changes", "[optim]") {
@@ -114,6 +114,7 @@ TEST_CASE("state of another form is refused before anything changes", "[optim]")
   refuse(changed(2, "bias.exp_avg", empty({3}, Dtype::f64)), "state bias.exp_avg is f32");
   refuse(changed(4, "step", from_values(std::vector<int64_t>{-1}, {})), "steps are not negative: -1");
   refuse(changed(4, "step", from_values(std::vector<int64_t>{1, 2}, {2})), "state step is contiguous, of shape []");
+  refuse(changed(5, "updates", from_values(std::vector<int64_t>{2}, {1})), "updates are between 0 and the 1 steps: 2");
   optimizer.load_state(good);
   CHECK(optimizer.steps() == 1);
   CHECK(to_vector<float>(optimizer.state()[0].second) == to_vector<float>(good[0].second));

@@ -83,13 +83,15 @@ void add_elementwise(std::vector<RowCase>& out, const Operands& o) {
 void add_reductions(std::vector<RowCase>& out, const Operands& o) {
   const Shape one_row{1, o.x.size(1)}, one_column{o.x.size(0), 1};
   const Tensor row = zeros(one_row), column = zeros(one_column), where = zeros(one_column, Dtype::i64),
-               square = zeros({1}, Dtype::f64), scalars = zeros({4}), norm = zeros({1});
+               square = zeros({1}, Dtype::f64), scalars = full({4}, 1), norm = zeros({1}),
+               updates = zeros({1}, Dtype::i64);
   out.push_back({"over rows", [=] { kernels::sum(cpu, row, o.x, 0); }});
   out.push_back({"over columns", [=] { kernels::sum(cpu, column, o.x, 0); }});
   out.push_back({"", [=] { kernels::max(cpu, column, o.x); }});
   out.push_back({"", [=] { kernels::argmax(cpu, where, o.x, 1); }});
   out.push_back({"", [=] { kernels::sum_of_squares(cpu, square, o.x); }});
   out.push_back({"", [=] { kernels::clip_factor(cpu, scalars, norm, square, {}, 1); }});
+  out.push_back({"", [=] { kernels::count_update(cpu, scalars, updates, 0.9, 0.999); }});
   out.push_back({"", [=] { kernels::softmax(cpu, o.y, o.x); }});
   out.push_back({"", [=] { kernels::softmax_backward(cpu, o.y, o.dy, o.x); }});
   out.push_back({"", [=] { kernels::log_softmax(cpu, o.y, o.x); }});

@@ -251,6 +251,9 @@ bool TrainOptions::publish(const train::RunResult& result, const std::string& di
   if (result.stopped_by)
     std::printf("stopped at step %lld; --resume goes on from %s\n", steps, result.checkpoint.c_str());
   if (result.pruned) std::printf("pruned at step %lld\n", steps);
+  if (result.skipped)
+    std::printf("%lld steps were skipped: their gradients were not finite (skipped_in of metrics.jsonl says where)\n",
+                static_cast<long long>(result.skipped));
   return !result.stopped_by;
 }
 

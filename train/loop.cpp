@@ -74,6 +74,7 @@ class Run {
       call([](auto& one, const Moment& now) { one.on_step_end(now); });
       if (begins_epoch()) call([](auto& one, const Moment& now) { one.on_epoch_end(now); });
       act();
+      if (state_.step % options_.loss_scale.most_skips == 0) scaler_.check(where_);
     }
     result_.seconds = seconds() - start;
     result_.items_per_second = result_.items / result_.seconds;
@@ -152,22 +153,41 @@ class Run {
       const Forward done = forward(window[static_cast<size_t>(i)], state_.step, i);
       autograd::backward(done.loss_sum, {.seeds = {seed}});
       call([](auto& one, const Moment& now) { one.on_substep_end(now); });
-      unread_.push_back({state_.step, i, state_.batches++, detach(done.loss_sum), done.correct});
+      unread_.push_back({.step = state_.step,
+                         .micro_batch = i,
+                         .batch = state_.batches++,
+                         .items = items[static_cast<size_t>(i)],
+                         .loss = detach(done.loss_sum),
+                         .correct = done.correct});
     }
     call([](auto& one, const Moment& now) { one.on_pre_optimizer_step(now); });
     const Tensor norm = optimizer_.step({.rate_factor = optim::rate_factor(options_.schedule, state_.step),
                                          .max_norm = options_.max_grad_norm,
                                          .loss_scale = scaler_.scale()},
                                         where_);
+    if (options_.loss_scale.dynamic) note_factor();
     scaler_.update();
     if (products_) products_->update(optimizer_.gradient_factor(), where_);
     return norm;
   }
 
-  /// Adds up what the micro-batches left; the first place where a loss that is no number is seen.
+  /// The micro-batches of this step hear whether it was skipped, on the device still.
+  void note_factor() {
+    const Tensor live = optimizer_.gradient_factor(), factor = empty(live.shape(), live.dtype(), live.device());
+    copy_bytes(factor, live);
+    for (Unread& one : unread_)
+      if (one.step == state_.step) one.factor = factor;
+  }
+
+  /// Adds up what the micro-batches left; the first place where a loss that is no number is seen. Where the scale is
+  /// dynamic, a step that overflowed before its gradients did was skipped like others, and counts for nothing.
   void read_sums() {
     for (const Unread& one : unread_) {
       const double sum = item(one.loss);
+      if (!std::isfinite(sum) && one.factor && item(one.factor) == 0) {
+        state_.items -= one.items;
+        continue;
+      }
       if (!std::isfinite(sum))
         report_bad_loss(
             sum, one.step + 1, [&] { return forward(source_->batch(one.batch), one.step, one.micro_batch); }, where_);
@@ -179,7 +199,7 @@ class Run {
 
   void log() {
     read_sums();
-    const double items = static_cast<double>(std::max<int64_t>(1, state_.items));
+    const double items = state_.items > 0 ? static_cast<double>(state_.items) : NAN;
     result_.loss = state_.loss_sum / items;
     const double accuracy = state_.correct_sum / items;
     const double rate = optimizer_.rate() * optim::rate_factor(options_.schedule, state_.step - 1);
@@ -190,6 +210,7 @@ class Run {
                         {"epoch", epoch()}};
     const optim::LossScaler::Report scaling = scaler_.report(where_);
     if (scaling.scale != 1) fields.emplace_back("loss_scale", scaling.scale);
+    result_.skipped = scaling.skipped;
     if (scaling.skipped > 0) fields.emplace_back("skipped_steps", scaling.skipped);
     if (!scaling.skipped_in.empty()) fields.emplace_back("skipped_in", scaling.skipped_in);
     if (products_) add_counts(fields, products_->take_counts());
@@ -290,8 +311,9 @@ class Run {
 
   /// What a micro-batch left on the device, until somebody reads it.
   struct Unread {
-    int64_t step, micro_batch, batch;
+    int64_t step, micro_batch, batch, items;
     Tensor loss, correct;
+    Tensor factor = {};  ///< of the gradients; 0: the step was skipped. Absent where it need not be known
   };
 
   Task& task_;

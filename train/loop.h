@@ -46,6 +46,7 @@ struct RunResult {
   double items_per_second = 0;
   MetricFields evaluation;  ///< of the last step; empty when a signal stopped the run
   std::string checkpoint;   ///< the one written last, or the best where that was loaded; empty without output_dir
+  int64_t skipped = 0;      ///< steps, of all since the run began, whose gradients were not finite
   int stopped_by = 0;       ///< the signal, or 0
   bool pruned = false;      ///< a search gave it up (train/trial.h)
 };

@@ -39,6 +39,10 @@ inline constinit Kernel<void(View w, View shadow, View buffer, View gradient, Se
 inline constinit Kernel<void(View scalars, View norm, View sum_of_squares, View loss_scale, float max_norm)>
     clip_factor{"clip_factor"};
 
+/// After the factor is known: unless it is 0, the step counts in updates[0] (i64), and the corrections become
+/// 1 - beta^updates. A step that is skipped leaves no trace in those that follow.
+inline constinit Kernel<void(View scalars, View updates, double beta1, double beta2)> count_update{"count_update"};
+
 struct LossScale {
   bool dynamic = false;  ///< false: count only
   float growth = 2, backoff = 0.5f;

@@ -52,6 +52,15 @@ void find_clip_factor(View scalars, View norm, View sum_of_squares, View loss_sc
   at(scalars, sweep_gradient_factor) = std::isfinite(length) ? clipped / scale : 0;
 }
 
+void add_update(View scalars, View updates, double beta1, double beta2) {
+  if (at(scalars, sweep_gradient_factor) == 0) return;
+  const Element count = at(updates, 0);
+  count.set_integer(count.integer() + 1);
+  const auto number = static_cast<double>(count.integer());
+  at(scalars, sweep_correction1) = 1 - std::pow(beta1, number);
+  at(scalars, sweep_correction2) = 1 - std::pow(beta2, number);
+}
+
 void change_loss_scale(View scale, View counts, View found, View squares, LossScale options) {
   const auto add = [](const Element& count, int64_t value) { count.set_integer(count.integer() + value); };
   bool skipped = false;
@@ -82,6 +91,7 @@ void change_loss_scale(View scale, View counts, View found, View squares, LossSc
 const Install adamw{kernels::adamw, reference, sweep_adamw};
 const Install sgd{kernels::sgd, reference, sweep_sgd};
 const Install clip_factor{kernels::clip_factor, reference, find_clip_factor};
+const Install count_update{kernels::count_update, reference, add_update};
 const Install update_loss_scale{kernels::update_loss_scale, reference, change_loss_scale};
 
 }  // namespace

@@ -124,6 +124,14 @@ void find_clip_factor(View scalars, View norm, View sum_of_squares, View loss_sc
   scalars.as<float>()[sweep_gradient_factor] = std::isfinite(length) ? static_cast<float>(clipped / scale) : 0;
 }
 
+void add_update(View scalars, View updates, double beta1, double beta2) {
+  float* of_step = scalars.as<float>();
+  if (of_step[sweep_gradient_factor] == 0) return;
+  const auto number = static_cast<double>(++*updates.as<int64_t>());
+  of_step[sweep_correction1] = static_cast<float>(1 - std::pow(beta1, number));
+  of_step[sweep_correction2] = static_cast<float>(1 - std::pow(beta2, number));
+}
+
 void change_loss_scale(View scale, View counts, View found, View squares, LossScale options) {
   int64_t *count = counts.as<int64_t>(), *overflows = found.as<int64_t>();
   float& factor = *scale.as<float>();
@@ -150,6 +158,7 @@ void change_loss_scale(View scale, View counts, View found, View squares, LossSc
 const InstallSimd adamw{kernels::adamw, sweep_adamw};
 const InstallSimd sgd{kernels::sgd, sweep_sgd};
 const InstallSimd clip_factor{kernels::clip_factor, find_clip_factor};
+const InstallSimd count_update{kernels::count_update, add_update};
 const InstallSimd update_loss_scale{kernels::update_loss_scale, change_loss_scale};
 
 }  // namespace
