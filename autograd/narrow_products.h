@@ -30,7 +30,8 @@ struct ProductRecipe {
   int64_t history = 1024;          ///< delayed: steps that are remembered
   bool most_recent = false;        ///< delayed: the newest magnitude counts, not the greatest
   int margin = 0;                  ///< halvings of each scale, as room for growth; current and delayed
-  bool pad = true;                 ///< sizes that tensor cores do not take are filled up with zeros; else refused
+  bool pad = true;                 ///< sizes that tensor cores do not take are filled up with zeros; else refused in
+                                   ///< training (an evaluation, whose last batch has the size it has, pads)
   std::vector<std::string> wide_modules = {};  ///< paths below which layers compute in the type of autocast
 };
 

@@ -1,5 +1,6 @@
 // Recipes as users write them.
 #include <charconv>
+#include <set>
 
 #include "cinta/autograd/narrow_products.h"
 
@@ -36,11 +37,21 @@ bool set(ProductRecipe& recipe, std::string_view name, std::string_view value) {
   return true;
 }
 
+/// Throws where `name` was given already, or says nothing in this scaling.
+void check_name(std::string_view name, std::set<std::string_view>& given, ProductScaling scaling, Where where) {
+  require(given.insert(name).second || name == "wide", "fp8", where, name, " is given twice");
+  const bool of_steps = name == "history" || name == "amax", of_tensors = name == "margin";
+  require(!of_steps || scaling == ProductScaling::delayed, "fp8", where, name, " is for delayed scales alone");
+  require(!of_tensors || scaling == ProductScaling::current || scaling == ProductScaling::delayed, "fp8", where, name,
+          " is for current and delayed scales");
+}
+
 }  // namespace
 
 ProductRecipe parse_product_recipe(std::string_view text, Where where) {
   constexpr std::string_view scalings[] = {"none", "current", "delayed", "block"};
   ProductRecipe recipe;
+  std::set<std::string_view> given;
   for (size_t begin = 0; begin <= text.size();) {
     const size_t end = std::min(text.find(',', begin), text.size()), equals = text.find('=', begin);
     const std::string_view part = text.substr(begin, end - begin);
@@ -52,6 +63,7 @@ ProductRecipe parse_product_recipe(std::string_view text, Where where) {
             "none, current, delayed or block, then history=N, amax=max|recent, margin=N, forward=e4m3, gradient=e5m2, "
             "sizes=pad|refuse, wide=PATH; given '",
             part, "' in '", text, "'");
+    if (equals < end) check_name(text.substr(begin, equals - begin), given, recipe.scaling, where);
     begin = end + 1;
   }
   return recipe;

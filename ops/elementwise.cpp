@@ -50,7 +50,8 @@ struct Arithmetic {
   Tensor forward(const Tensor& left, const Tensor& right) {
     left_shape = left.shape();
     right_shape = right.shape();
-    return run_binary(Self::row(), left, right, left.dtype(), where);
+    // Of two types only where autocast reconciles them, and lets an op read each as it is.
+    return run_binary(Self::row(), left, right, left.dtype() == right.dtype() ? left.dtype() : Dtype::f32, where);
   }
   void put_left(Sinks sinks, const Tensor& gradient) { sinks[0].put(sum_to(gradient, left_shape)); }
   void put_right(Sinks sinks, const Tensor& gradient) { sinks[1].put(sum_to(gradient, right_shape)); }

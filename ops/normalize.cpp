@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "cinta/autograd/autocast.h"
 #include "cinta/autograd/function.h"
 #include "cinta/backends/kernels/normalize.h"
 #include "cinta/ops/elementwise.h"
@@ -26,9 +27,11 @@ struct LayerNorm {
   Tensor forward(const Tensor& in, const Tensor& g, const Tensor& b) {
     const Tensor rows = as_rows(in);
     Tensor y = empty_like(in);
+    const Tensor shadow = autograd::shadow_to_write(name, y);
     row_mean = empty({rows.size(0)}, statistics_type(in.dtype()), in.device());
     row_rstd = empty_like(row_mean);
-    kernels::layer_norm(in.device(), as_rows(y), row_mean, row_rstd, rows, dense(g).view(), dense(b).view(), eps);
+    kernels::layer_norm(in.device(), as_rows(y), shadow ? as_rows(shadow).view() : View{}, row_mean, row_rstd, rows,
+                        dense(g).view(), dense(b).view(), eps);
     return y;
   }
   void save(const Tensor&, const Tensor& in, const Tensor& g, const Tensor& b) {
@@ -67,8 +70,10 @@ struct RmsNorm {
   Tensor forward(const Tensor& in, const Tensor& g) {
     const Tensor rows = as_rows(in);
     Tensor y = empty_like(in);
+    const Tensor shadow = autograd::shadow_to_write(name, y);
     row_rstd = empty({rows.size(0)}, statistics_type(in.dtype()), in.device());
-    kernels::rms_norm(in.device(), as_rows(y), row_rstd, rows, dense(g).view(), eps);
+    kernels::rms_norm(in.device(), as_rows(y), shadow ? as_rows(shadow).view() : View{}, row_rstd, rows,
+                      dense(g).view(), eps);
     return y;
   }
   void save(const Tensor&, const Tensor& in, const Tensor& g) {

@@ -49,6 +49,23 @@ TEST_CASE("the residual stays f32, and its copies in the low type are written wi
   CHECK(in.storage()->shadow.storage == nullptr);
 }
 
+TEST_CASE("norms write what products read, and a sum reads two types", "[autocast]") {
+  const Tensor w = leaf({6, 6}, 2), gain = leaf({6}, 3), x = leaf({4, 6}, 4);
+  Casts casts;
+  const Scoped watching(&Mode::observer, static_cast<Observer*>(&casts));
+  const AutocastScope scope(bf16_scope);
+  for (auto norm : {+[](const Tensor&in, const Tensor&g) { return layer_norm(in, g); },
+                    +[](const Tensor&in, const Tensor&g) { return rms_norm(in, g); }}) {
+    const Tensor normed = norm(x, gain), branch = linear(normed, w), sum = x + branch;
+    CHECK(branch.dtype() == Dtype::bf16);
+    CHECK(sum.dtype() == Dtype::f32);
+    CHECK(casts.count == 0);
+    CHECK(values(branch) == values(linear(cast(normed, Dtype::bf16), w)));
+    CHECK(values(sum) == values(x + cast(branch, Dtype::f32)));
+    casts.count = 0;
+  }
+}
+
 TEST_CASE("no gradient depends on whether a copy in the low type is there", "[autocast]") {
   const Tensor w = leaf({6, 6}, 2), v = leaf({6, 6}, 6), gain = leaf({6}, 3), residual = leaf({4, 6}, 4),
                weight = spread({4, 6}, 7);

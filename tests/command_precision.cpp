@@ -1,5 +1,6 @@
 // Precisions through the command: a run in one, a run that goes on in another, a benchmark of several.
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -80,6 +81,9 @@ TEST_CASE("a benchmark trains in each precision with the same seeds, and goes on
         Approx((values(1)[0] - values(0)[0] + values(1)[1] - values(0)[1]) / 2).margin(1e-12));
   CHECK(found["modes"][2]["skipped_steps"] > 10);  // 1e30 is far beyond fp16: halved step by step
 
+  check_refused(Arguments{"bench", "precision", "--modes", "fp32,tf32", "--output_dir", scratch / "p"} + mlp,
+                {"trial-0001/trial.json is of", "bf16", "now it would be", "tf32", "take another --output_dir"});
+  check_refused(bench + mlp + Arguments{"--adam_beta1", "0.8"}, {"holds runs of", "not of", "--adam_beta1"});
   const auto refused = [&](const Arguments& modes, const Arguments& command, const std::vector<std::string>& parts) {
     check_refused(Arguments{"bench", "precision", "--output_dir", scratch / "none"} + modes + Arguments{"--"} + command,
                   parts);
@@ -89,4 +93,28 @@ TEST_CASE("a benchmark trains in each precision with the same seeds, and goes on
   refused({"--modes", "fp7"}, {"train", "mlp", "--data", "generated"}, {"fp8 or fp8/RECIPE, given fp7"});
   refused({"--modes", "fp32,fp16:-1"}, {"train", "mlp", "--data", "generated"}, {"the scale is positive", "-1"});
   refused({"--objective", "speed"}, {"train", "mlp", "--data", "generated", "--max_steps", "2"}, {"speed"});
+}
+
+TEST_CASE("every precision learns digits as well as fp32", "[command]") {
+  const Scratch scratch;
+  const Finished table = run_cinta({"bench",       "precision",
+                                    "--modes",     "fp32,tf32,bf16,fp16,fp16:128,fp8,fp8/delayed,fp8/block",
+                                    "--seeds",     "2",
+                                    "--objective", "eval_accuracy",
+                                    "--json",      "--output_dir",
+                                    scratch / "p", "--",
+                                    "train",       "mlp",
+                                    "--data",      "generated",
+                                    "--hidden",    "32",
+                                    "--max_steps", "200",
+                                    "--threads",   "1"});
+  INFO(table.error);
+  REQUIRE(table.code == 0);
+  const auto found = nlohmann::json::parse(table.out);
+  REQUIRE(found["modes"].size() == 8);
+  CHECK(found["modes"][0]["mean"] > 0.85);
+  for (const auto& mode : found["modes"]) {
+    INFO(mode.dump());
+    CHECK(std::abs(mode["minus_first"].get<double>()) <= 0.02);
+  }
 }

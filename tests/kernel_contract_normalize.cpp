@@ -51,7 +51,10 @@ void try_layer_norm(const Shape& shape, Dtype dtype, Layout layout, const Values
   const Handle mean = trial.output({shape[0]}, Dtype::f32), rstd = trial.output({shape[0]}, Dtype::f32);
   const Handle gain = parameter(trial, gain_there, shape, dtype, 3),
                bias = parameter(trial, bias_there, shape, dtype, 4);
-  trial.run([&](const Call& c) { kernels::layer_norm(c.device, c(y), c(mean), c(rstd), c(x), c(gain), c(bias), eps); });
+  const Handle y_too = gain_there && dtype == Dtype::f32 ? trial.output(shape, Dtype::bf16, layout) : Handle{};
+  trial.run([&](const Call& c) {
+    kernels::layer_norm(c.device, c(y), c(y_too), c(mean), c(rstd), c(x), c(gain), c(bias), eps);
+  });
 }
 
 void try_layer_norm_backward(const Shape& shape, Dtype dtype, Layout layout, bool all, float beta) {
@@ -92,7 +95,8 @@ void try_rms_norm(const Shape& shape, Dtype dtype, Layout layout, bool gain_ther
   trial.accuracy.length = shape[1];
   const Handle x = trial.input(shape, dtype, uniform(shape, -3, 5), layout), y = trial.output(shape, dtype, layout);
   const Handle rstd = trial.output({shape[0]}, Dtype::f32), gain = parameter(trial, gain_there, shape, dtype, 3);
-  trial.run([&](const Call& c) { kernels::rms_norm(c.device, c(y), c(rstd), c(x), c(gain), eps); });
+  const Handle y_too = gain_there && dtype == Dtype::f32 ? trial.output(shape, Dtype::f16, layout) : Handle{};
+  trial.run([&](const Call& c) { kernels::rms_norm(c.device, c(y), c(y_too), c(rstd), c(x), c(gain), eps); });
 }
 
 void try_rms_norm_backward(const Shape& shape, Dtype dtype, Layout layout, bool all, float beta) {

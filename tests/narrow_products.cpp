@@ -249,7 +249,7 @@ TEST_CASE("recipes that cannot be are refused by name", "[fp8]") {
     return std::string();
   };
   CHECK(fault("block,gradient=e4m3") == "");
-  CHECK(fault("history=7") == "");
+  CHECK(fault("delayed,history=7,amax=recent,margin=1,wide=a,wide=b") == "");
   CHECK(fault("none,forward=e4m3fnuz,gradient=e5m2fnuz") == "");
   CHECK_THAT(fault("current,forward=e5m2"), Catch::Contains("f8e5m2 x f8e5m2 does not exist on this hardware: use "));
   CHECK_THAT(fault("forward=e4m3fnuz"), Catch::Contains("f8e4m3fnuz x f8e5m2 does not exist"));
@@ -258,7 +258,12 @@ TEST_CASE("recipes that cannot be are refused by name", "[fp8]") {
   CHECK_THAT(fault("delayed,history=99999999999999999999"), Catch::Contains("history=N"));
   for (const char* text : {"delayed,margin=65", "delayed,margin=-2147483648"})
     CHECK_THAT(fault(text), Catch::Contains("a margin from -64 to 64"));
-  for (const char* text : {"", "later", "current,", "current,history=x", "current,amax=none", "history=2,current",
+  for (const char* text : {"history=7", "block,history=7", "current,amax=recent", "history=2,delayed"})
+    CHECK_THAT(fault(text), Catch::Contains("is for delayed scales alone"));
+  for (const char* text : {"block,margin=1", "none,margin=1"})
+    CHECK_THAT(fault(text), Catch::Contains("margin is for current and delayed scales"));
+  CHECK_THAT(fault("delayed,history=3,history=4"), Catch::Contains("history is given twice"));
+  for (const char* text : {"", "later", "current,", "delayed,history=x", "delayed,amax=none", "delayed,current",
                            "current,wide=", "current,forward=f32", "current=1"})
     CHECK_THAT(fault(text), Catch::Contains("none, current, delayed or block"));
 }

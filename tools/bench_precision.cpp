@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <numeric>
 
 #include "cinta/data/atomic_file.h"
@@ -123,6 +124,20 @@ void print(const PrecisionOptions& options, const std::vector<Outcome>& outcomes
               train::build_text().c_str(), static_cast<long long>(options.seeds), options.directory.c_str());
 }
 
+/// Runs that are there already are taken for those of this command: they must be.
+void require_same_command(const PrecisionOptions& options) {
+  const std::string path = options.directory + "/command.json", text = Json(options.command).dump() + "\n";
+  if (!std::filesystem::exists(path)) {
+    data::AtomicFile file(path);
+    file.write_text(text);
+    return file.commit();
+  }
+  const std::string begun = data::read_file(path);
+  require<FileError>(begun == text, "bench", Where(), options.directory, " holds runs of ",
+                     begun.substr(0, begun.size() - 1), ", not of ", text.substr(0, text.size() - 1),
+                     "; take another --output_dir");
+}
+
 /// Adds a run to `outcome`; false when a signal came between.
 bool add_run(const PrecisionOptions& options, int64_t seed, int64_t number, Outcome& outcome) {
   const TrialCommand command{options.command, options.directory, options.objective};
@@ -149,6 +164,7 @@ void bench_precision(const PrecisionOptions& options, CLI::App& app) {
   train::stop_on_signals();
   train::make_directory(options.directory);
   const data::DirectoryLock lock(options.directory);
+  require_same_command(options);
   const auto modes = static_cast<int64_t>(outcomes.size());
   for (int64_t run = 0; run < modes * options.seeds; ++run) {
     Outcome& outcome = outcomes[static_cast<size_t>(run % modes)];

@@ -129,6 +129,9 @@ std::optional<Trial> run_trial(const TrialCommand& command, int64_t number, cons
     }
   };
   train::make_directory(directory);
+  const json begun = params_begun(command.directory, number);
+  require<FileError>(begun.is_null() || begun == params, "tune", Where(), params_path, " is of ", begun.dump(),
+                     ", now it would be ", params.dump(), "; take another --output_dir");
   json result = result_in(result_path);
   if (result.is_null()) {
     write_file(params_path, params.dump(2) + "\n");

@@ -56,9 +56,11 @@ Row normalize_row_gradient(const Row& dy, const Row& gain, const Row& normal, do
   return d;
 }
 
-void layer_norm_rows(View y, View mean, View rstd, View x, View gain, View bias, float eps) {
-  for (int64_t r = 0; r < x.size(0); ++r)
+void layer_norm_rows(View y, View y_too, View mean, View rstd, View x, View gain, View bias, float eps) {
+  for (int64_t r = 0; r < x.size(0); ++r) {
     normalize_row(part(y, {r}), values(part(x, {r})), gain, bias, at(mean, r), at(rstd, r), eps);
+    if (y_too) blend(part(y_too, {r}), values(part(y, {r})), 0);
+  }
 }
 
 void layer_norm_gradients(View dx, View dgain, View dbias, View dy, View x, View mean, View rstd, View gain,
@@ -75,7 +77,7 @@ void layer_norm_gradients(View dx, View dgain, View dbias, View dy, View x, View
   blend(dbias, bias_sums, beta_bias);
 }
 
-void rms_norm_rows(View y, View rstd, View x, View gain, float eps) {
+void rms_norm_rows(View y, View y_too, View rstd, View x, View gain, float eps) {
   const int64_t n = x.size(1);
   const Row g = values(gain, n, 1);
   for (int64_t r = 0; r < x.size(0); ++r) {
@@ -83,6 +85,7 @@ void rms_norm_rows(View y, View rstd, View x, View gain, float eps) {
     const double scale = 1 / std::sqrt(mean_of_products(row, row) + eps);
     at(rstd, r) = scale;
     for (int64_t j = 0; j < n; ++j) at(y, r, j) = row[j] * scale * g[j];
+    if (y_too) blend(part(y_too, {r}), values(part(y, {r})), 0);
   }
 }
 

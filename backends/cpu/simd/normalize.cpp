@@ -7,8 +7,8 @@
 namespace {
 
 /// Both norms forward: `mean` is absent for RMS norm.
-void forward(const View& y, const View& mean, const View& rstd, const View& x, const View& gain, const View& bias,
-             float eps) {
+void forward(const View& y, const View& y_too, const View& mean, const View& rstd, const View& x, const View& gain,
+             const View& bias, float eps) {
   const int64_t n = columns_of(x);
   float* parameters = scratch<float>(2 * n, Workspace::call);
   const float *g = parameter(gain, n, 1, parameters), *b = parameter(bias, n, 0, parameters + n);
@@ -23,6 +23,7 @@ void forward(const View& y, const View& mean, const View& rstd, const View& x, c
       rstd.as<float>()[r] = found.rstd;
       normalize_row(out, in, found, g, b, n);
       finish_row(y, r, n, out);
+      if (y_too) store(y_too.dtype, y_too.data, r * n, 1, out, n);
     }
   });
 }
@@ -43,14 +44,16 @@ void backward(const View& dx, const Summed& dgain, const Summed& dbias, const Vi
   });
 }
 
-void layer_norm(View y, View mean, View rstd, View x, View gain, View bias, float eps) {
-  forward(y, mean, rstd, x, gain, bias, eps);
+void layer_norm(View y, View y_too, View mean, View rstd, View x, View gain, View bias, float eps) {
+  forward(y, y_too, mean, rstd, x, gain, bias, eps);
 }
 void layer_norm_backward(View dx, View dgain, View dbias, View dy, View x, View mean, View rstd, View gain,
                          float beta_gain, float beta_bias) {
   backward(dx, {dgain, beta_gain}, {dbias, beta_bias}, dy, x, mean, rstd, gain);
 }
-void rms_norm(View y, View rstd, View x, View gain, float eps) { forward(y, {}, rstd, x, gain, {}, eps); }
+void rms_norm(View y, View y_too, View rstd, View x, View gain, float eps) {
+  forward(y, y_too, {}, rstd, x, gain, {}, eps);
+}
 void rms_norm_backward(View dx, View dgain, View dy, View x, View rstd, View gain, float beta_gain) {
   backward(dx, {dgain, beta_gain}, {View{}, 0}, dy, x, {}, rstd, gain);
 }
