@@ -44,6 +44,8 @@ TEST_CASE("the command trains in the precision that it is given", "[command]") {
   const Finished blocks = train("fp8/block", "64", {"--resume"});
   CHECK(blocks.code == 0);
   CHECK(blocks.error.find("of a run in fp8 by another recipe; scales are worked out anew") != std::string::npos);
+  const Finished rescaled = train("fp16", "68", {"--resume", "--loss_scale", "128"});
+  CHECK(rescaled.error.find("the loss scale begins anew at 128; the checkpoint's began at 1") != std::string::npos);
 }
 
 TEST_CASE("a benchmark trains in each precision with the same seeds, and goes on where it was stopped", "[command]") {

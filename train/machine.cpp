@@ -31,7 +31,7 @@ std::string processor() {
 std::string machine_text() {
   const std::string name = processor();
   const long processors = ::sysconf(_SC_NPROCESSORS_ONLN), pages = ::sysconf(_SC_PHYS_PAGES);
-  std::string out = name + (name.empty() ? "" : ", ");
+  std::string out = name + (name.empty() ? "" : ", ") + instruction_set() + ", ";
   out += join(threads(), threads() == 1 ? " thread" : " threads");
   if (processors > 0) out += join(" on ", processors, processors == 1 ? " processor" : " processors");
   if (pages > 0) out += ", " + bytes_text(static_cast<int64_t>(pages) * ::sysconf(_SC_PAGESIZE));

@@ -4,7 +4,7 @@
 
 namespace cinta::train {
 
-/// "AMD EPYC 7B13, 2 threads on 2 processors, 23.5 GiB"; what is not known is left out.
+/// "AMD EPYC 7B13, avx2, 2 threads on 2 processors, 23.5 GiB"; what is not known is left out.
 std::string machine_text();
 /// "GCC 12.2.0, oneDNN 2.6.3": what this library was compiled with, and the matrix library that it found.
 std::string build_text();

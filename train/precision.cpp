@@ -1,6 +1,7 @@
 // Names of precisions, and the note in a checkpoint.
 #include "cinta/train/precision.h"
 
+#include <cmath>
 #include <cstdio>
 
 #include "cinta/train/loop.h"
@@ -58,7 +59,7 @@ void add_counts(MetricFields& fields, const std::vector<autograd::NarrowProducts
 }
 
 void PrecisionNote::on_train_begin(const Moment& now) {
-  constexpr std::string_view key = "precision", recipe_key = "precision_recipe";
+  constexpr std::string_view key = "precision", recipe_key = "precision_recipe", scale_key = "precision_loss_scale";
   const Precision present = precision_of(now.options.autocast);
   const double saved = now.state.number(key);
   Precision before = fp32;
@@ -71,12 +72,22 @@ void PrecisionNote::on_train_begin(const Moment& now) {
                  "and are taken as they are\n",
                  std::string(before.name).c_str(), std::string(present.name).c_str());
   if (present.number != before.number) now.state.keep(key, present.number);
+  const double scale = now.options.loss_scale.initial, scale_before = now.state.number(scale_key);
+  if (resumed && !std::isnan(scale_before) && scale != scale_before)
+    std::fprintf(stderr, "the loss scale begins anew at %s; the checkpoint's began at %s\n", join(scale).c_str(),
+                 join(scale_before).c_str());
+  if (scale != 1 || !std::isnan(scale_before)) now.state.keep(scale_key, scale);
   if (present.number != fp8.number) return;
   const autograd::ProductRecipe& recipe = now.options.autocast->products->recipe();
-  const double number = static_cast<double>(static_cast<int>(recipe.scaling) + 4 * static_cast<int>(recipe.forward) +
-                                            64 * static_cast<int>(recipe.gradient));
+  const int64_t steps = recipe.history + (recipe.most_recent ? int64_t{1} << 21 : 0);
+  const double number =
+      static_cast<double>(static_cast<int>(recipe.scaling) + 4 * static_cast<int>(recipe.forward) +
+                          64 * static_cast<int>(recipe.gradient) + 4096 * (recipe.margin + 64) + (steps << 20));
   if (resumed && before.number == fp8.number && now.state.number(recipe_key) != number)
-    std::fputs("the checkpoint is of a run in fp8 by another recipe; scales are worked out anew\n", stderr);
+    std::fputs(
+        "the checkpoint is of a run in fp8 by another recipe; scales are worked out anew, from its histories "
+        "where both are delayed\n",
+        stderr);
   now.state.keep(recipe_key, number);
 }
 

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "cinta/backends/library.h"
+
 namespace cinta {
 namespace {
 
@@ -40,6 +42,8 @@ int isa_level() {
 }
 
 const char* isa_name(int level) { return names[static_cast<size_t>(level)]; }
+
+std::string instruction_set() { return isa_name(isa_level()); }
 
 void check_isa() {
   require(wanted_level() < static_cast<int>(names.size()), "cpu", Where(),
