@@ -20,8 +20,8 @@ constexpr std::string_view low_ops[] = {"linear", "matmul", "attention", "self_a
 constexpr std::string_view follow_ops[] = {"embedding_sum", "layer_norm", "rms_norm", "residual_norm"};
 constexpr std::string_view wide_ops[] = {"exp",      "log",    "sqrt",        "rsqrt", "pow",     "power_of",   "erf",
                                          "softplus", "divide", "divide_into", "sum",   "softmax", "log_softmax"};
-constexpr std::string_view none_ops[] = {"cast",          "to",      "contiguous", "alias", "own_gradient",
-                                         "add_gradients", "reshape", "permute",    "slice", "expand"};
+constexpr std::string_view none_ops[] = {"cast",          "round_to", "to",      "contiguous", "alias", "own_gradient",
+                                         "add_gradients", "reshape",  "permute", "slice",      "expand"};
 
 bool castable(Dtype dtype) { return dtype == Dtype::f32 || dtype == Dtype::bf16 || dtype == Dtype::f16; }
 
