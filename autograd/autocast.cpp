@@ -21,8 +21,8 @@ constexpr std::string_view follow_ops[] = {"embedding", "embedding_sum", "layer_
                                            "rms_norm",  "residual_norm", "add"};
 constexpr std::string_view wide_ops[] = {"exp",      "log",    "sqrt",        "rsqrt", "pow",     "power_of",   "erf",
                                          "softplus", "divide", "divide_into", "sum",   "softmax", "log_softmax"};
-constexpr std::string_view none_ops[] = {"cast",          "to",      "contiguous", "alias", "own_gradient",
-                                         "add_gradients", "reshape", "permute",    "slice", "expand"};
+constexpr std::string_view none_ops[] = {"cast",          "round_to", "to",      "contiguous", "alias", "own_gradient",
+                                         "add_gradients", "reshape",  "permute", "slice",      "expand"};
 
 bool castable(Dtype dtype) { return dtype == Dtype::f32 || dtype == Dtype::bf16 || dtype == Dtype::f16; }
 

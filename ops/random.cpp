@@ -18,6 +18,8 @@ void Random::set(int64_t index, int64_t value) {
   state_.storage()->mark_written("Random");
 }
 
+RandomSite Random::site(std::string_view name) const { return {state_, stream_id(name)}; }
+
 DropoutSite Random::site(std::string_view name, double p, Where where) const {
   require(p >= 0 && p < 1, "dropout", where, "p lies in [0, 1), given ", p, " for ", name);
   return {state_, stream_id(name), p};
@@ -29,13 +31,15 @@ int64_t rows_per_sample(const Tensor& x) {
   return rows;
 }
 
+void check_random_state(const char* op, const char* name, const Tensor& state, const Tensor& x, Where where) {
+  require(state && state.dtype() == Dtype::i64 && state.shape() == Shape{3} && state.contiguous(), op, where, name,
+          " is i64[3] {seed, step, first sample}, given ", state);
+  require<DeviceError>(state.device() == x.device(), op, where, name, " lies on the device of ", x, ", given ", state);
+}
+
 void check_dropout(const char* op, const DropoutSite& site, const Tensor& x, Where where) {
   require(site.p >= 0 && site.p < 1, op, where, "the dropout's p lies in [0, 1), given ", site.p);
-  if (site.p == 0) return;
-  require(site.state && site.state.dtype() == Dtype::i64 && site.state.shape() == Shape{3} && site.state.contiguous(),
-          op, where, "the dropout's state is i64[3] {seed, step, first sample}, given ", site.state);
-  require<DeviceError>(site.state.device() == x.device(), op, where, "the dropout's state lies on the device of ", x,
-                       ", given ", site.state);
+  if (site.p != 0) check_random_state(op, "the dropout's state", site.state, x, where);
 }
 
 const DropoutSite& Draw::again(const char* op) const {

@@ -1,5 +1,5 @@
-// Where dropout gets its numbers. Every mask is a pure function of (seed, stream, step, element): nothing is drawn,
-// nothing advances, so that a recomputed, sharded or resumed step sees the same masks.
+// Where dropout and stochastic rounding get their numbers. Every one is a pure function of (seed, stream, step,
+// element): nothing is drawn, nothing advances, so that a recomputed, sharded or resumed step sees the same.
 #pragma once
 #include <string_view>
 
@@ -7,6 +7,12 @@
 #include "cinta/core/tensor.h"
 
 namespace cinta {
+
+/// One place in a model that draws a word for each element.
+struct RandomSite {
+  Tensor state;         ///< i64[3] {seed, step, first_sample}
+  uint32_t stream = 0;  ///< the site's own stream of numbers
+};
 
 /// One place in a model that drops elements. The default site drops nothing (evaluation mode).
 struct DropoutSite {
@@ -30,6 +36,8 @@ class Random {
   /// The global number of this batch's first sample, where a batch is split.
   void set_first_sample(int64_t sample) { set(2, sample); }
   const Tensor& state() const { return state_; }
+  /// The site called `name`: equal names draw equal words.
+  RandomSite site(std::string_view name) const;
   /// The site called `name`: equal names draw equal masks. Throws ValueError unless p is in [0, 1).
   DropoutSite site(std::string_view name, double p, Where where = Where::current()) const;
 
@@ -41,6 +49,8 @@ class Random {
 /// Rows (all dimensions but the last) that one sample of x[B,..,N] has.
 int64_t rows_per_sample(const Tensor& x);
 
+/// Throws ValueError unless `state`, which the message calls `name`, is i64[3], and DeviceError unless on x's device.
+void check_random_state(const char* op, const char* name, const Tensor& state, const Tensor& x, Where where);
 /// Throws ValueError unless the site's p is in [0, 1) and, where it is not 0, its state is i64[3] on x's device.
 void check_dropout(const char* op, const DropoutSite& site, const Tensor& x, Where where);
 

@@ -15,17 +15,6 @@ using namespace cinta::testing;
 
 namespace {
 
-/// Calls f.operator()<T>(name, definition) for each narrow format.
-template <class F>
-void each_format(F f) {
-  f.template operator()<f16>("f16", half);
-  f.template operator()<bf16>("bf16", brain);
-  f.template operator()<f8e4m3>("f8e4m3", e4m3);
-  f.template operator()<f8e5m2>("f8e5m2", e5m2);
-  f.template operator()<f8e4m3fnuz>("f8e4m3fnuz", e4m3fnuz);
-  f.template operator()<f8e5m2fnuz>("f8e5m2fnuz", e5m2fnuz);
-}
-
 /// How often each of two neighbours is chosen for `value`, which lies between them.
 template <class T>
 void check_odds(double low, double high, float value) {

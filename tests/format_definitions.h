@@ -5,6 +5,8 @@
 #include <limits>
 #include <vector>
 
+#include "cinta/core/float_formats.h"
+
 namespace cinta::testing {
 
 inline constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -21,6 +23,17 @@ struct Format {
 inline const Format half{5, 10, 15, Top::ieee, false}, brain{8, 7, 127, Top::ieee, false};
 inline const Format e4m3{4, 3, 7, Top::nan_at_all_ones, true}, e5m2{5, 2, 15, Top::ieee, true};
 inline const Format e4m3fnuz{4, 3, 8, Top::nan_at_minus_zero, true}, e5m2fnuz{5, 2, 16, Top::nan_at_minus_zero, true};
+
+/// Calls f.operator()<T>(name, definition) for each narrow format.
+template <class F>
+void each_format(F f) {
+  f.template operator()<f16>("f16", half);
+  f.template operator()<bf16>("bf16", brain);
+  f.template operator()<f8e4m3>("f8e4m3", e4m3);
+  f.template operator()<f8e5m2>("f8e5m2", e5m2);
+  f.template operator()<f8e4m3fnuz>("f8e4m3fnuz", e4m3fnuz);
+  f.template operator()<f8e5m2fnuz>("f8e5m2fnuz", e5m2fnuz);
+}
 
 inline double value_of(const Format& f, unsigned code) {
   const unsigned sign = code >> (f.bits() - 1), exponent = (code >> f.mantissa_bits) & ((1u << f.exponent_bits) - 1);

@@ -16,6 +16,7 @@
 #include "cinta/ops/matmul.h"
 #include "cinta/ops/normalize.h"
 #include "cinta/ops/reduce.h"
+#include "cinta/ops/round.h"
 #include "cinta/ops/shape.h"
 #include "cinta/ops/softmax.h"
 #include "op_table.h"
@@ -35,8 +36,7 @@ std::set<std::string> tried;
 template <class E>
 void bad(const std::string& text, const Operands& in, const Call& call) {
   INFO(text);
-  const std::string op = text.substr(1, text.find(']') - 1);
-  tried.insert(op);
+  tried.insert(text.substr(1, text.find(']') - 1));
   const int64_t requests = memory_statistics(cpu).requests;
   std::string got = "no error";
   try {
@@ -84,6 +84,7 @@ void one_tensor() {
       {"var", [](const Tensor& x) { return var(x); }},
       {"max", [](const Tensor& x) { return max(x); }},
       {"logsumexp", [](const Tensor& x) { return logsumexp(x); }},
+      {"round_to", [](const Tensor& x) { return round_to(x, Dtype::bf16); }},
   };
   for (const auto& [name, function] : functions) {
     auto call = [&](In x) { function(x[0]); };

@@ -7,6 +7,7 @@
 #include "cinta/backends/kernels/optimizer.h"
 #include "cinta/backends/kernels/random.h"
 #include "cinta/backends/kernels/reduce.h"
+#include "cinta/backends/kernels/round.h"
 #include "cinta/backends/kernels/softmax.h"
 #include "cinta/core/context.h"
 #include "cinta/core/random.h"
@@ -76,6 +77,9 @@ void add_elementwise(std::vector<RowCase>& out, const Operands& o) {
   out.push_back({"", [=] { kernels::fill(cpu, o.y, 0); }});
   out.push_back({"", [=] { kernels::copy(cpu, o.y, o.x); }});
   out.push_back({"to bf16", [=] { kernels::copy(cpu, half, o.x); }});
+  const kernels::RoundTo nearest, stochastic{Overflow::special, o.state, 0, 0};
+  out.push_back({"to bf16", [=] { kernels::round_to(cpu, half, o.x, nearest); }});
+  out.push_back({"to bf16, stochastic", [=] { kernels::round_to(cpu, half, o.x, stochastic); }});
   out.push_back({"", [=] { kernels::accumulate(cpu, o.y, o.x); }});
   out.push_back({"", [=] { kernels::dropout(cpu, o.y, {}, o.x, o.dropout()); }});
 }

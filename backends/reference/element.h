@@ -50,6 +50,11 @@ class Element {
   int64_t integer() const {
     return visit(dtype_, [this]<class T>() { return static_cast<int64_t>(*reinterpret_cast<const T*>(data_)); });
   }
+  /// The element becomes `code`, which is of its type.
+  template <class T>
+  void set(T code) const {
+    *reinterpret_cast<T*>(data_) = code;
+  }
   void set_integer(int64_t value) const {
     visit(dtype_, [this, value]<class T>() {
       if constexpr (std::is_integral_v<T>) *reinterpret_cast<T*>(data_) = static_cast<T>(value);

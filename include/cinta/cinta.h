@@ -48,6 +48,7 @@
 #include "cinta/ops/normalize.h"
 #include "cinta/ops/random.h"
 #include "cinta/ops/reduce.h"
+#include "cinta/ops/round.h"
 #include "cinta/ops/shape.h"
 #include "cinta/ops/softmax.h"
 #include "cinta/optim/accumulation.h"

@@ -37,9 +37,9 @@ inline Lanes multiply(Lanes a, uint32_t factor) {
 
 /// words[4i .. 4i+3] = random_block(seed, stream, step, first + i) of core/random.h, for i < count rounded up to
 /// whole vectors.
-void random_blocks(uint32_t* words, const DropoutSite& site, uint64_t first, int64_t count) {
-  const uint32_t low = static_cast<uint32_t>(site.seed), high = static_cast<uint32_t>(site.seed >> 32);
-  const uint64_t stream = site.stream, step = site.step;
+void random_blocks(uint32_t* words, const WordSource& source, uint64_t first, int64_t count) {
+  const uint32_t low = static_cast<uint32_t>(source.seed), high = static_cast<uint32_t>(source.seed >> 32);
+  const uint64_t stream = source.stream, step = source.step;
   for (int64_t i = 0; i < count; i += lane_count) {
     Lanes w{};
     for (int64_t lane = 0; lane < lane_count; ++lane) w[lane] = first + static_cast<uint64_t>(i + lane);
@@ -59,6 +59,20 @@ void random_blocks(uint32_t* words, const DropoutSite& site, uint64_t first, int
     uint64_t pairs[2 * lane_count];
     for (int64_t lane = 0; lane < lane_count; ++lane) pairs[2 * lane] = front[lane], pairs[2 * lane + 1] = back[lane];
     std::memcpy(words + 4 * i, pairs, sizeof pairs);
+  }
+}
+
+/// Calls f(words, i, n) for pieces of [0, count): words[0 .. n) are those of the elements from first + i on.
+template <class F>
+void each_words(const WordSource& source, uint64_t first, int64_t count, F f) {
+  constexpr int64_t blocks = 128;
+  alignas(64) uint32_t words[4 * blocks];
+  for (int64_t done = 0; done < count;) {
+    const uint64_t element = first + static_cast<uint64_t>(done);
+    const int64_t lead = static_cast<int64_t>(element % 4), n = std::min(4 * blocks - lead, count - done);
+    random_blocks(words, source, element / 4, (lead + n + 3) / 4);
+    f(words + lead, done, n);
+    done += n;
   }
 }
 
@@ -86,19 +100,19 @@ const InstallSimd dropout{kernels::dropout, dropout_row, floats_of_32_bits};
 
 }  // namespace
 
+void random_words(uint32_t* out, const WordSource& source, uint64_t first, int64_t count) {
+  each_words(source, first, count, [=](const uint32_t* words, int64_t done, int64_t n) {
+    std::memcpy(out + done, words, sizeof(uint32_t) * static_cast<size_t>(n));
+  });
+}
+
 void dropout_factors(float* out, const DropoutSite& site, uint64_t first, int64_t count) {
-  constexpr int64_t blocks = 128;
-  alignas(64) uint32_t words[4 * blocks];
   const uint32_t threshold = site.threshold;
   const float scale = site.scale;
-  for (int64_t done = 0; done < count;) {
-    const uint64_t element = first + static_cast<uint64_t>(done);
-    const int64_t lead = static_cast<int64_t>(element % 4), n = std::min(4 * blocks - lead, count - done);
-    random_blocks(words, site, element / 4, (lead + n + 3) / 4);
+  each_words(site, first, count, [=](const uint32_t* words, int64_t done, int64_t n) {
 #pragma omp simd
-    for (int64_t i = 0; i < n; ++i) out[done + i] = words[lead + i] >= threshold ? scale : 0;
-    done += n;
-  }
+    for (int64_t i = 0; i < n; ++i) out[done + i] = words[i] >= threshold ? scale : 0;
+  });
 }
 
 #include "cinta/backends/cpu/isa_end.h"

@@ -1,14 +1,21 @@
-// Random words and dropout masks, many at a time, for every kernel that masks.
+// Random words and dropout masks, many at a time, for every kernel that draws.
 #pragma once
 #include "cinta/backends/kernels/random.h"
 
 namespace cinta {
 
-/// A dropout site as its kernels use it, read from the device's record.
-struct DropoutSite {
-  explicit DropoutSite(const kernels::Dropout& dropout);
+/// Where random words come from, read from the device's record {seed, step, first_sample}.
+struct WordSource {
+  WordSource() = default;
+  WordSource(const View& state, uint32_t stream);
   uint64_t seed = 0;
   uint32_t stream = 0, step = 0;
+  int64_t first_sample = 0;
+};
+
+/// A dropout site as its kernels use it, read from the device's record.
+struct DropoutSite : WordSource {
+  explicit DropoutSite(const kernels::Dropout& dropout);
   int64_t first_row = 0;
   uint32_t threshold = 0;  ///< an element is kept iff its word is at least this
   float scale = 1;         ///< of kept elements
@@ -18,6 +25,8 @@ struct DropoutSite {
 
 #include "cinta/backends/cpu/isa_begin.h"
 
+/// out[i] = the word of element first + i.
+void random_words(uint32_t* out, const WordSource& source, uint64_t first, int64_t count);
 /// out[i] = scale where element first + i is kept, 0 where it is dropped.
 void dropout_factors(float* out, const DropoutSite& site, uint64_t first, int64_t count);
 
