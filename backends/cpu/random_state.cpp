@@ -12,7 +12,7 @@ WordSource::WordSource(const View& state, uint32_t stream) : stream(stream) {
   first_sample = record[2];
 }
 
-DropoutSite::DropoutSite(const kernels::Dropout& dropout)
+DropoutRecord::DropoutRecord(const kernels::Dropout& dropout)
     : WordSource(dropout.p == 0 ? WordSource() : WordSource(dropout.state, dropout.stream)) {
   if (dropout.p == 0) return;
   first_row = first_sample * dropout.rows_per_sample;

@@ -25,7 +25,7 @@ float softmax_row(float* scores, int64_t seen, int64_t width, const float* facto
 
 template <class Tile>
 void attend(const View& o, const View& lse, const View& q, const View& k, const View& v, const Attention& options,
-            const DropoutSite& site, int64_t number) {
+            const DropoutRecord& site, int64_t number) {
   const Head h(q, k, options, number);
   const int64_t size = q.size(3), all_queries = h.all_queries, all_keys = h.all_keys,
                 wide = round_up(size, panel_columns);
@@ -68,7 +68,7 @@ void attend(const View& o, const View& lse, const View& q, const View& k, const 
 }
 
 void attention(View o, View lse, View q, View k, View v, Attention options) {
-  const DropoutSite site(options.dropout);
+  const DropoutRecord site(options.dropout);
   with_tile(q.dtype, [&]<class Tile>() {
     parallel_for(q.size(0) * q.size(1) * sequences_of(options), 1,
                  [&](int64_t number, int64_t) { attend<Tile>(o, lse, q, k, v, options, site, number); });

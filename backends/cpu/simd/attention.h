@@ -75,7 +75,7 @@ struct Head {
   /// Keys that query `query` sees.
   int64_t seen_by(int64_t query) const { return causal ? std::min(keys, query + 1) : keys; }
   /// The factors of dropout for what query `query` sees.
-  void draw(float* factors, const DropoutSite& site, int64_t query) const {
+  void draw(float* factors, const DropoutRecord& site, int64_t query) const {
     const int64_t first = site.first_row * factors_of_row + first_factor + query * factors_of_row;
     dropout_factors(factors, site, static_cast<uint64_t>(first), seen_by(query));
   }

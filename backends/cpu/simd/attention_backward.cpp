@@ -11,7 +11,8 @@ namespace {
 
 using kernels::Attention;
 
-/// Scores become P M, dp = dO V^T becomes scale * dS; both 0 from `seen` to `width`. `factors` is the row of M, or null.
+/// Scores become P M, dp = dO V^T becomes scale * dS; both 0 from `seen` to `width`. `factors` is the row of M, or
+/// null.
 void gradient_row(float* scores, float* dp, float lse, float scale, const float* factors, int64_t seen, int64_t width) {
   float along;
   if (factors) {
@@ -41,7 +42,7 @@ struct Tensors {
 };
 
 template <class Tile>
-void attend_gradients(const Tensors& x, const Attention& options, const DropoutSite& site, int64_t number) {
+void attend_gradients(const Tensors& x, const Attention& options, const DropoutRecord& site, int64_t number) {
   const Head h(x.q, x.k, options, number);
   const int64_t size = x.q.size(3), queries = h.all_queries, all_keys = h.all_keys,
                 wide = round_up(size, panel_columns);
@@ -103,7 +104,7 @@ void attend_gradients(const Tensors& x, const Attention& options, const DropoutS
 
 void attention_backward(View dq, View dk, View dv, View grad_o, View q, View k, View v, View, View lse,
                         Attention options) {
-  const DropoutSite site(options.dropout);
+  const DropoutRecord site(options.dropout);
   const Tensors tensors{dq, dk, dv, grad_o, q, k, v, lse};
   with_tile(q.dtype, [&]<class Tile>() {
     parallel_for(q.size(0) * q.size(1) * sequences_of(options), 1,

@@ -77,7 +77,7 @@ void each_words(const WordSource& source, uint64_t first, int64_t count, F f) {
 }
 
 void dropout_row(View y, View y_too, View x, kernels::Dropout dropout) {
-  const DropoutSite site(dropout);
+  const DropoutRecord site(dropout);
   const int64_t columns = x.rank() ? x.size(-1) : 1, count = x.numel();
   const uint64_t first = static_cast<uint64_t>(site.first_row * columns);
   // Rows may lie apart; each tile is cut where a row ends or the buffers do.
@@ -106,7 +106,7 @@ void random_words(uint32_t* out, const WordSource& source, uint64_t first, int64
   });
 }
 
-void dropout_factors(float* out, const DropoutSite& site, uint64_t first, int64_t count) {
+void dropout_factors(float* out, const DropoutRecord& site, uint64_t first, int64_t count) {
   const uint32_t threshold = site.threshold;
   const float scale = site.scale;
   each_words(site, first, count, [=](const uint32_t* words, int64_t done, int64_t n) {

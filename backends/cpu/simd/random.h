@@ -14,8 +14,8 @@ struct WordSource {
 };
 
 /// A dropout site as its kernels use it, read from the device's record.
-struct DropoutSite : WordSource {
-  explicit DropoutSite(const kernels::Dropout& dropout);
+struct DropoutRecord : WordSource {
+  explicit DropoutRecord(const kernels::Dropout& dropout);
   int64_t first_row = 0;
   uint32_t threshold = 0;  ///< an element is kept iff its word is at least this
   float scale = 1;         ///< of kept elements
@@ -28,7 +28,7 @@ struct DropoutSite : WordSource {
 /// out[i] = the word of element first + i.
 void random_words(uint32_t* out, const WordSource& source, uint64_t first, int64_t count);
 /// out[i] = scale where element first + i is kept, 0 where it is dropped.
-void dropout_factors(float* out, const DropoutSite& site, uint64_t first, int64_t count);
+void dropout_factors(float* out, const DropoutRecord& site, uint64_t first, int64_t count);
 
 /// x masked by its factor: a dropped element is 0 whatever it was.
 inline float masked(float x, float factor) { return factor == 0 ? 0 : x * factor; }

@@ -9,14 +9,14 @@ namespace {
 using kernels::Dropout;
 
 /// The factors of row `row`; leaves `factors` alone (ones) where nothing is dropped.
-void draw(float* factors, const DropoutSite& site, bool drops, int64_t row, int64_t n) {
+void draw(float* factors, const DropoutRecord& site, bool drops, int64_t row, int64_t n) {
   if (drops) dropout_factors(factors, site, static_cast<uint64_t>((site.first_row + row) * n), n);
 }
 
 void forward(View y, View y_too, View sum, View mean, View rstd, View x, View x_bias, View residual, View gain,
              View bias, float eps, Dropout dropout) {
   const int64_t n = columns_of(x);
-  const DropoutSite site(dropout);
+  const DropoutRecord site(dropout);
   const bool drops = dropout.p > 0;
   float* parameters = scratch<float>(3 * n, Workspace::call);
   const float *g = parameter(gain, n, 1, parameters), *b = parameter(bias, n, 0, parameters + n),
@@ -49,7 +49,7 @@ void forward(View y, View y_too, View sum, View mean, View rstd, View x, View x_
 void backward(View dx, View dresidual, View dx_bias, View dgain, View dbias, View dy, View sum, View mean, View rstd,
               View gain, Dropout dropout, float beta_x_bias, float beta_gain, float beta_bias) {
   const int64_t n = columns_of(sum), rows = rows_of(sum);
-  const DropoutSite site(dropout);
+  const DropoutRecord site(dropout);
   const bool drops = dropout.p > 0;
   double* partial = scratch<double>(partial_sums(rows, n, 3) + n, Workspace::call);
   const float* g = parameter(gain, n, 1, reinterpret_cast<float*>(partial + partial_sums(rows, n, 3)));
