@@ -64,7 +64,8 @@ void bench_step(const StepOptions& options) {
   StepSubject subject;
   SampleStep sample = make_sample(options, subject);
   sample.autocast = train::parse_precision(options.precision);
-  const MachineLimits before = measure_limits();
+  const bool bf16 = sample.autocast && sample.autocast->low == Dtype::bf16;
+  const MachineLimits before = measure_limits(beyond_caches, {.products = bf16 ? Dtype::bf16 : Dtype::f32});
   const StepTimes times = time_steps(sample, options.warmup, options.steps);
   const MachineLimits limits = measure_limits(beyond_caches, before);
   if (!options.plot.empty()) plot_step(options.plot, subject, times, limits);

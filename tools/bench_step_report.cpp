@@ -29,8 +29,8 @@ double units_a_second(const StepSubject& subject, const StepTimes& times) {
 }
 
 std::string limits_text(const MachineLimits& limits) {
-  return join(formatted("%.0f", 1e-9 * limits.flops), " GF/s in products, ", formatted("%.1f", 1e-9 * limits.bytes),
-              " GB/s of memory");
+  return join(formatted("%.0f", 1e-9 * limits.flops), " GF/s in products of ", limits.products, ", ",
+              formatted("%.1f", 1e-9 * limits.bytes), " GB/s of memory");
 }
 
 Json json_of(const train::Statistics& seconds) {
@@ -76,7 +76,10 @@ void print_step_json(const StepSubject& subject, const StepTimes& times, const M
   if (subject.sequence) out.update(Json{{"sequence", subject.sequence}, {"masked", subject.masked}});
   out.update(Json{{"machine", train::machine_text()},
                   {"build", train::build_text()},
-                  {"limits", {{"gflops", 1e-9 * limits.flops}, {"gigabytes_a_second", 1e-9 * limits.bytes}}},
+                  {"limits",
+                   {{"products", name_of(limits.products)},
+                    {"gflops", 1e-9 * limits.flops},
+                    {"gigabytes_a_second", 1e-9 * limits.bytes}}},
                   {"warmup", subject.warmup},
                   {"steps", subject.steps},
                   {"loss", times.loss},

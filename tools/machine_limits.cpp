@@ -18,9 +18,10 @@ namespace {
 
 constexpr double least_seconds = 0.06;
 
-double product_rate() {
+double product_rate(Dtype dtype) {
   constexpr int64_t size = 1024;
-  const Tensor a = full({size, size}, 0.5), b = full({size, size}, 0.5), y = empty({size, size});
+  const Shape shape{size, size};
+  const Tensor a = full(shape, 0.5, dtype), b = full(shape, 0.5, dtype), y = empty(shape, dtype);
   const auto times = train::time_calls([&] { kernels::matmul(cpu, y, a, b, 1, 0); }, least_seconds);
   return 2.0 * size * size * size / times.best;
 }
@@ -84,7 +85,7 @@ Rate rate_of(const RowWork& work, double seconds, const MachineLimits& limits) {
 }
 
 MachineLimits measure_limits(int64_t array_bytes, MachineLimits limits) {
-  limits.flops = std::max(limits.flops, product_rate());
+  limits.flops = std::max(limits.flops, product_rate(limits.products));
   const int64_t count = array_bytes / static_cast<int64_t>(sizeof(float)), team = threads();
   std::vector<float> a(static_cast<size_t>(count)), b = a, c = a;
   std::vector<Part> parts;

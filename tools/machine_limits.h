@@ -8,8 +8,9 @@ namespace cinta::tools {
 
 /// By all threads, in operations or bytes a second.
 struct MachineLimits {
-  double flops = 0;  ///< of f32 products: the best that a large one reached
-  double bytes = 0;  ///< read and written: the best of memcpy, of a sum of two arrays, of a change in place
+  Dtype products = Dtype::f32;  ///< what they multiply
+  double flops = 0;             ///< of products: the best that a large one reached
+  double bytes = 0;             ///< read and written: the best of memcpy, of a sum of two arrays, of a change in place
 };
 
 /// How fast work was done: a product's operations, or else its bytes, held against their limit.
@@ -24,7 +25,7 @@ Rate rate_of(const RowWork& work, double seconds, const MachineLimits& limits);
 inline constexpr int64_t beyond_caches = int64_t{64} << 20;
 
 /// On arrays of so many bytes, in about half a second. A busy machine is measured twice, before and after what is held
-/// against its limits: they are nowhere below those `known`.
+/// against its limits: they are nowhere below those `known`, and of the same products.
 MachineLimits measure_limits(int64_t array_bytes = beyond_caches, MachineLimits known = {});
 
 }  // namespace cinta::tools
