@@ -33,8 +33,8 @@ class JoinedObserver : public Observer {
   void recorded(const Node& node) override {
     if (before_) before_->recorded(node);
   }
-  void before_backward(const Node& node) override {
-    if (before_) before_->before_backward(node);
+  void before_backward(const Node& node, std::span<const Tensor> output_gradients) override {
+    if (before_) before_->before_backward(node, output_gradients);
   }
   void backward(const Node& node, std::span<const Tensor> input_gradients) override {
     if (before_) before_->backward(node, input_gradients);

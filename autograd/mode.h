@@ -47,8 +47,8 @@ struct Observer {
   virtual void saved(const Node& /*node*/, const Tensor& /*tensor*/, const Hole* /*hole*/) {}
   /// The op that ran last is on the tape as `node`, and has saved what it wants.
   virtual void recorded(const Node& /*node*/) {}
-  /// A node's backward is about to run; it has run.
-  virtual void before_backward(const Node& /*node*/) {}
+  /// A node's backward is about to run, on these gradients of its outputs (empty: of one nobody used); it has run.
+  virtual void before_backward(const Node& /*node*/, std::span<const Tensor> /*output_gradients*/) {}
   virtual void backward(const Node& node, std::span<const Tensor> input_gradients) = 0;
   /// A stretch of work that is no op begins; it ends (Phase).
   virtual void enter(const char* /*phase*/) {}

@@ -152,7 +152,7 @@ class Walk {
     std::vector<Sink> sinks(node.inputs.size());
     for (size_t i = 0; i < sinks.size(); ++i)
       if (node.inputs[i] && wanted(*node.inputs[i])) sinks[i] = Sink(node.inputs[i].get());
-    if (any && mode().observer) mode().observer->before_backward(node);
+    if (any && mode().observer) mode().observer->before_backward(node, dys);
     if (any) node.backward(dys, sinks);
     if (any && mode().observer) watch(node, sinks);
     for (size_t i = 0; i < sinks.size(); ++i)

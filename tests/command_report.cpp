@@ -46,3 +46,13 @@ TEST_CASE("a report that cannot be written is told once and does not end the tra
       CHECK(entry.path().filename().string().find(".tmp-") == std::string::npos);
   }
 }
+
+// The greatest loss is the best here: that of the first evaluation.
+TEST_CASE("exponents are of the last step done, also where the best model is loaded at the end", "[command]") {
+  const Scratch scratch;
+  const Arguments judged{"--exponents", "--greater_is_better", "--eval_strategy", "steps", "--eval_steps", "5"};
+  REQUIRE(run_cinta(short_training(scratch / "last", judged)).code == 0);
+  REQUIRE(run_cinta(short_training(scratch / "best", judged + Arguments{"--load_best_model_at_end"})).code == 0);
+  CHECK(read_bytes(scratch / "best/exponents.json") == read_bytes(scratch / "last/exponents.json"));
+  CHECK(read_bytes(scratch / "best/model.safetensors") != read_bytes(scratch / "last/model.safetensors"));
+}

@@ -32,8 +32,8 @@ void ReportOptions::add_to(CLI::App& command) {
       ->check(CLI::IsMember({"html", "none"}));
   command.add_flag(
       "--exponents", exponents,
-      "exponents.svg and .json in the output directory: the powers of two that the numbers of the first and "
-      "the last step lie between, and the limits of narrow formats");
+      "exponents.svg and .json in the output directory: the powers of two that each tensor's numbers lie "
+      "between in the first step and, with the trained weights, in the last, and the limits of narrow formats");
   command.add_option("--trace", trace, "file for a timeline of some steps: ui.perfetto.dev opens it");
   command.add_option("--trace_steps", trace_steps, "the first and the last step of --trace")->capture_default_str();
 }
@@ -53,7 +53,8 @@ void ReportOptions::add_callbacks(train::RunOptions& run, bool may_write) const 
   const auto [first, last] = parse_steps(trace_steps);
   if (!trace.empty() && may_write)
     run.callbacks.push_back(std::make_shared<train::TraceReport>(trace, first, last, Where()));
-  if (exponents) run.callbacks.push_back(std::make_shared<train::ExponentReport>());
+  if (exponents)  // before what loads other weights at the end
+    run.callbacks.insert(run.callbacks.begin(), std::make_shared<train::ExponentReport>());
   if (report == "html")  // after what traces
     run.callbacks.push_back(std::make_shared<train::ReportPage>(train::ReportPage::Options{.command = command_line}));
 }

@@ -1,6 +1,7 @@
 // Callbacks: what is done around training steps without a line in the loop. The events are those that users of the HF
 // Trainer know, and one before the optimizer's step.
 #pragma once
+#include "cinta/core/callback.h"
 #include "cinta/train/run_state.h"
 #include "cinta/train/task.h"
 
@@ -24,6 +25,10 @@ struct Moment {
   RunResult& result;
   Control& control;
   double epoch;  ///< passes over the data so far
+  /// Does the forwards and backwards of the last step again, with the weights as they are now: the gradients become
+  /// those, nothing else changes. For on_train_end, when it is known which step was the last. Throws ValueError where
+  /// this process has done no step.
+  const Callback<void()>& repeat_step;
 };
 
 class TrainerCallback {

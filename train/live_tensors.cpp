@@ -74,7 +74,9 @@ void LiveTensors::saved(const autograd::Node& node, const Tensor& tensor, const 
 
 void LiveTensors::recorded(const autograd::Node& node) { modules_[node.number] = NameScope::path(); }
 
-void LiveTensors::before_backward(const autograd::Node& node) { inside_.push_back(join(node.name(), " backward")); }
+void LiveTensors::before_backward(const autograd::Node& node, std::span<const Tensor>) {
+  inside_.push_back(join(node.name(), " backward"));
+}
 
 void LiveTensors::backward(const autograd::Node& node, std::span<const Tensor> gradients) {
   const std::string name = inside_.empty() ? node.name() : inside_.back();

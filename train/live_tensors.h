@@ -40,7 +40,7 @@ class LiveTensors : public autograd::Observer {
   void forward(const char* name, Where where, std::span<const Tensor> outputs) override;
   void saved(const autograd::Node& node, const Tensor& tensor, const autograd::Hole* hole) override;
   void recorded(const autograd::Node& node) override;
-  void before_backward(const autograd::Node& node) override;
+  void before_backward(const autograd::Node& node, std::span<const Tensor> gradients) override;
   void backward(const autograd::Node& node, std::span<const Tensor> gradients) override;
 
  private:

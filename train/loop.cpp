@@ -112,7 +112,7 @@ class Run {
 
   template <class Event>
   void call(Event event) {
-    const Moment now{options_, task_, state_, result_, control_, epoch()};
+    const Moment now{options_, task_, state_, result_, control_, epoch(), repeat_};
     for (const auto& callback : options_.callbacks) event(*callback, now);
   }
 
@@ -135,31 +135,49 @@ class Run {
     return task_.forward(batch);
   }
 
-  /// One update of the weights; returns the gradient norm.
-  Tensor step() {
-    const int64_t micro_batches = options_.accumulation_steps;
-    std::vector<data::Batch> window;
+  /// The gradients of a step that has these micro-batches; after the backward of each, `then` is called with its number
+  /// and what its forward returned.
+  template <class Then>
+  void gradients(const std::vector<data::Batch>& window, int64_t step, Then then) {
     std::vector<int64_t> items;
-    for (int64_t i = 0; i < micro_batches; ++i) {
-      window.push_back(loader_->next());
-      items.push_back(window.back().items);
-      state_.items += window.back().items;
-      result_.items += static_cast<double>(task_.progress_items(window.back()));
-    }
+    for (const data::Batch& batch : window) items.push_back(batch.items);
     const Device device = optimizer_.units().front().groups().front().weights.device();
     const Tensor seed = scaler_.scaled(optim::accumulation_seed(items, Dtype::f32, device));
     optimizer_.zero_gradients();
-    for (int64_t i = 0; i < micro_batches; ++i) {
-      const Forward done = forward(window[static_cast<size_t>(i)], state_.step, i);
+    for (size_t i = 0; i < window.size(); ++i) {
+      const auto number = static_cast<int64_t>(i);
+      const Forward done = forward(window[i], step, number);
       autograd::backward(done.loss_sum, {.seeds = {seed}});
+      then(number, done);
+    }
+  }
+
+  /// What Moment::repeat_step promises.
+  void repeat_step() {
+    require(first_batch_ >= 0, "train", where_, "a step is repeated after the first that this process does");
+    std::vector<data::Batch> window;
+    for (int64_t i = 0; i < options_.accumulation_steps; ++i) window.push_back(source_->batch(first_batch_ + i));
+    gradients(window, state_.step - 1, [](int64_t, const Forward&) {});
+  }
+
+  /// One update of the weights; returns the gradient norm.
+  Tensor step() {
+    std::vector<data::Batch> window;
+    for (int64_t i = 0; i < options_.accumulation_steps; ++i) {
+      window.push_back(loader_->next());
+      state_.items += window.back().items;
+      result_.items += static_cast<double>(task_.progress_items(window.back()));
+    }
+    first_batch_ = state_.batches;
+    gradients(window, state_.step, [&](int64_t number, const Forward& done) {
       call([](auto& one, const Moment& now) { one.on_substep_end(now); });
       unread_.push_back({.step = state_.step,
-                         .micro_batch = i,
+                         .micro_batch = number,
                          .batch = state_.batches++,
-                         .items = items[static_cast<size_t>(i)],
+                         .items = window[static_cast<size_t>(number)].items,
                          .loss = detach(done.loss_sum),
                          .correct = done.correct});
-    }
+    });
     call([](auto& one, const Moment& now) { one.on_pre_optimizer_step(now); });
     const Tensor norm = optimizer_.step({.rate_factor = optim::rate_factor(options_.schedule, state_.step),
                                          .max_norm = options_.max_grad_norm,
@@ -333,6 +351,8 @@ class Run {
   std::optional<Progress> progress_;
   Tensor norm_;  ///< of the last step's gradient
   std::vector<Unread> unread_;
+  int64_t first_batch_ = -1;  ///< of the last step that this process did
+  const Callback<void()> repeat_ = [this] { repeat_step(); };
 };
 
 }  // namespace

@@ -62,11 +62,12 @@ std::string plot_title(double y, double width, const std::string& title) {
 
 std::string plot_opening(double width, double height, const std::string& title, bool in_page,
                          const std::string& attributes) {
+  constexpr double widest = 960;  // that a chart is enlarged to; one of more numbers is as wide as it is drawn
   const std::string name = escaped(title), across = plot_number(width), down = plot_number(height);
-  std::string out = "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plot\" viewBox=\"0 0 " + across + " " + down +
-                    "\" width=\"" + across + "\" height=\"" + down +
-                    "\" style=\"width:100%;max-width:960px;height:auto\" role=\"img\" aria-label=\"" + name + "\"" +
-                    attributes + ">\n<title>" + name + "</title>\n";
+  std::string out =
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plot\" viewBox=\"0 0 " + across + " " + down + "\" width=\"" +
+      across + "\" height=\"" + down + "\" style=\"width:100%;max-width:" + plot_number(std::max(width, widest)) +
+      "px;height:auto\" role=\"img\" aria-label=\"" + name + "\"" + attributes + ">\n<title>" + name + "</title>\n";
   if (!in_page) out.append("<style>").append(style) += "</style>\n";
   return out + "<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n";
 }

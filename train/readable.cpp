@@ -46,6 +46,13 @@ std::string local_time(double seconds) {
   return text;
 }
 
+std::string layer_of(const std::string& path) {
+  const auto name_end = [&](size_t begin) { return std::min(path.find('.', begin), path.size()); };
+  const size_t number = path.find_first_of("0123456789"), first = name_end(0);
+  if (number != path.npos) return path.substr(0, name_end(number));
+  return path.substr(0, first == path.size() ? first : name_end(first + 1));
+}
+
 std::string escaped(std::string_view text) {
   std::string out;
   while (!text.empty()) {

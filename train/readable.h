@@ -26,6 +26,9 @@ std::string clock_time(double seconds);
 /// Seconds since 1970 as "2026-11-22 17:30:00".
 std::string local_time(double seconds);
 
+/// "bert.encoder.layer.0" of "bert.encoder.layer.0.attention": up to the first number, or two names.
+std::string layer_of(const std::string& path);
+
 /// `text` as character data or an attribute of XML and HTML. What XML forbids becomes a space, what is not UTF-8 a
 /// replacement character.
 std::string escaped(std::string_view text);

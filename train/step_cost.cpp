@@ -11,19 +11,12 @@
 #include "cinta/autograd/tape.h"
 #include "cinta/core/allocator.h"
 #include "cinta/core/context.h"
+#include "cinta/train/readable.h"
 
 namespace cinta::train {
 namespace {
 
 using Inputs = std::span<const Tensor* const>;
-
-/// "bert.encoder.layer.0" of "bert.encoder.layer.0.attention": up to the first number, or two names.
-std::string layer_of(const std::string& path) {
-  const auto name_end = [&](size_t begin) { return std::min(path.find('.', begin), path.size()); };
-  const size_t number = path.find_first_of("0123456789"), first = name_end(0);
-  if (number != path.npos) return path.substr(0, name_end(number));
-  return path.substr(0, first == path.size() ? first : name_end(first + 1));
-}
 
 /// Multiplications and additions of an op that is a product of matrices, else 0.
 double product_flops(std::string_view op, Inputs inputs, const Tensor& out) {
@@ -67,7 +60,9 @@ class Booking : public autograd::Observer {
     const double times = factors ? (node.inputs[0] != nullptr) + (node.inputs[1] != nullptr) : 2;
     nodes_[node.number] = {index(), times * flops_};
   }
-  void before_backward(const autograd::Node& node) override { walking_ = nodes_[node.number].layer; }
+  void before_backward(const autograd::Node& node, std::span<const Tensor>) override {
+    walking_ = nodes_[node.number].layer;
+  }
   void backward(const autograd::Node& node, std::span<const Tensor>) override {
     layers_[*walking_].backward_flops += nodes_[node.number].flops;
     walking_.reset();

@@ -35,10 +35,10 @@ class StepProfiler::Watchers : public autograd::JoinedObserver {
     JoinedObserver::recorded(node);
     each([&](Observer& one) { one.recorded(node); });
   }
-  void before_backward(const autograd::Node& node) override {
-    JoinedObserver::before_backward(node);
+  void before_backward(const autograd::Node& node, std::span<const Tensor> gradients) override {
+    JoinedObserver::before_backward(node, gradients);
     if (std::exchange(in_forward_, false)) tape_ = recorder_.take();
-    each([&](Observer& one) { one.before_backward(node); });
+    each([&](Observer& one) { one.before_backward(node, gradients); });
   }
   void backward(const autograd::Node& node, std::span<const Tensor> gradients) override {
     JoinedObserver::backward(node, gradients);

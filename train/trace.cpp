@@ -64,8 +64,8 @@ class Trace::Recorder : public autograd::JoinedObserver {
     }
     JoinedObserver::recorded(node);
   }
-  void before_backward(const autograd::Node& node) override {
-    JoinedObserver::before_backward(node);
+  void before_backward(const autograd::Node& node, std::span<const Tensor> gradients) override {
+    JoinedObserver::before_backward(node, gradients);
     TraceSlice slice{.kind = Kind::backward, .name = node.name(), .begin = 0, .place = place_of(node.where)};
     slice.node = node.number;
     if (const auto made = recorded_.find(node.number); made != recorded_.end())
