@@ -26,7 +26,12 @@ constexpr std::string_view none_ops[] = {"cast",          "round_to", "to",     
 
 bool castable(Dtype dtype) { return dtype == Dtype::f32 || dtype == Dtype::bf16 || dtype == Dtype::f16; }
 
-bool is_kept_wide(const Autocast& now) { return std::ranges::any_of(now.wide_modules, NameScope::within); }
+bool is_kept_wide(const Autocast& now) {
+  const auto named = std::ranges::find_if(now.wide_modules, NameScope::within);
+  if (named == now.wide_modules.end()) return false;
+  if (now.met) now.met->insert(*named);
+  return true;
+}
 
 /// `x`, a leaf, in the memory that its storage keeps for this purpose; brought up to date where x was written since.
 Tensor shadow_of(const Tensor& x, Dtype dtype) {

@@ -3,6 +3,7 @@
 #pragma once
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,8 +29,9 @@ class NarrowProducts;
 /// The types of a scope.
 struct Autocast {
   Dtype low = Dtype::bf16;
-  std::vector<std::string> wide_modules = {};     ///< paths below which every op but those of policy none is wide
-  std::shared_ptr<NarrowProducts> products = {};  ///< what linear layers multiply in, where that is narrower still
+  std::vector<std::string> wide_modules = {};       ///< paths below which every op but those of policy none is wide
+  std::shared_ptr<std::set<std::string>> met = {};  ///< where given, gets those of wide_modules that an op ran below
+  std::shared_ptr<NarrowProducts> products = {};    ///< what linear layers multiply in, where that is narrower still
 };
 
 /// While alive, ops on this thread run under `options`; without options as if there were no scope around. A segment

@@ -108,6 +108,11 @@ TEST_CASE("a run goes on in another precision", "[precision]") {
   const train::RunResult result = train::run(second, options, small_header);
   CHECK(result.steps == steps + 4);
   CHECK(std::isfinite(result.loss));
+  CHECK(train::parse_precision("fp16/wide=head,wide=bert.embeddings")->wide_modules ==
+        std::vector<std::string>{"head", "bert.embeddings"});
+  for (const char* text : {"bf16/", "bf16/wide=", "bf16/wide=a,", "fp16/broad=a"})
+    CHECK_THAT(error_of<ValueError>([&] { train::parse_precision(text); }),
+               Catch::Contains("wide=PATH,wide=PATH, given"));
   CHECK_THAT(error_of<ValueError>([] { train::parse_precision("fp64"); }),
              Catch::Contains("fp32, tf32, bf16, fp16, fp8 or fp8/RECIPE, given fp64"));
 }

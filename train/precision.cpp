@@ -24,6 +24,20 @@ Precision precision_of(const std::optional<autograd::Autocast>& types) {
   return types->low == Dtype::f16 ? fp16 : bf16_autocast;
 }
 
+/// Autocast to `low` but in the modules of "wide=PATH,wide=PATH".
+autograd::Autocast with_wide_modules(Dtype low, std::string_view text, Where where) {
+  autograd::Autocast out{.low = low, .wide_modules = {}, .met = std::make_shared<std::set<std::string>>()};
+  for (size_t begin = 0; begin <= text.size();) {
+    constexpr std::string_view key = "wide=";
+    const size_t end = std::min(text.find(',', begin), text.size());
+    const std::string_view part = text.substr(begin, end - begin);
+    require(part.starts_with(key) && part.size() > key.size(), "precision", where, "wide=PATH,wide=PATH, given ", text);
+    out.wide_modules.emplace_back(part.substr(key.size()));
+    begin = end + 1;
+  }
+  return out;
+}
+
 }  // namespace
 
 std::optional<autograd::Autocast> parse_precision(std::string_view name, Where where) {
@@ -33,6 +47,9 @@ std::optional<autograd::Autocast> parse_precision(std::string_view name, Where w
   if (name == fp32.name) return {};
   if (name == bf16_autocast.name) return autograd::Autocast{.low = Dtype::bf16};
   if (name == fp16.name) return autograd::Autocast{.low = Dtype::f16};
+  for (const auto& [base, low] : {std::pair{bf16_autocast.name, Dtype::bf16}, {fp16.name, Dtype::f16}})
+    if (name.starts_with(base) && name.substr(base.size()).starts_with('/'))
+      return with_wide_modules(low, name.substr(base.size() + 1), where);
   if (name == tf32_products.name)
     return with(Dtype::f32, {.scaling = autograd::ProductScaling::none, .forward = Dtype::f32, .gradient = Dtype::f32});
   if (name == fp8.name) return with(Dtype::bf16, {});
@@ -56,6 +73,14 @@ void add_counts(MetricFields& fields, const std::vector<autograd::NarrowProducts
   fields.emplace_back("fp8_saturated", static_cast<double>(all.too_large) / static_cast<double>(all.elements));
   fields.emplace_back("fp8_vanished", static_cast<double>(all.vanished) / static_cast<double>(all.elements));
   if (!place.empty()) fields.emplace_back("fp8_worst", join(place, " ", worst));
+}
+
+void PrecisionNote::on_step_end(const Moment& now) {
+  const std::optional<autograd::Autocast>& types = now.options.autocast;
+  if (!types || !types->met) return;
+  for (const std::string& path : types->wide_modules)
+    require(types->met->contains(path), "precision", Where(), "an op at or below wide=", path,
+            ": none has run there in this step");
 }
 
 void PrecisionNote::on_train_begin(const Moment& now) {

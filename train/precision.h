@@ -9,9 +9,9 @@
 
 namespace cinta::train {
 
-/// fp32: no autocast; bf16, fp16: autocast to them. tf32: linear layers multiply numbers rounded to TF32. fp8: bf16,
-/// and linear layers multiply 8-bit numbers; "fp8/RECIPE" as parse_product_recipe() reads it. Throws ValueError for any
-/// other name.
+/// fp32: no autocast; bf16, fp16: autocast to them; "bf16/wide=PATH,wide=PATH": but f32 in these modules. tf32: linear
+/// layers multiply numbers rounded to TF32. fp8: bf16, and linear layers multiply 8-bit numbers; "fp8/RECIPE" as
+/// parse_product_recipe() reads it. Throws ValueError for any other name.
 std::optional<autograd::Autocast> parse_precision(std::string_view name, Where where = Where::current());
 
 /// Adds what 8-bit formats did to the numbers of training: the shares that were too large for them (fp8_saturated) and
@@ -19,10 +19,12 @@ std::optional<autograd::Autocast> parse_precision(std::string_view name, Where w
 void add_counts(MetricFields& fields, const std::vector<autograd::NarrowProducts::LayerCounts>& counts);
 
 /// Keeps the precision of a run with its checkpoints. A run that goes on in another one is told so: what is saved is
-/// f32 in all of them and needs no conversion.
+/// f32 in all of them and needs no conversion. Throws ValueError after the first step for a wide module where no op has
+/// run.
 class PrecisionNote final : public TrainerCallback {
  public:
   void on_train_begin(const Moment& now) override;
+  void on_step_end(const Moment& now) override;
 };
 
 }  // namespace cinta::train
