@@ -25,7 +25,8 @@ struct RoundOptions {
   bool samples = false;
 };
 
-/// x in `dtype`, a float of 8 or 16 bits; NaN stays NaN. The gradient is that of cast(): dy in the type of x. Throws
+/// x in `dtype`, a float of 8 or 16 bits; NaN stays NaN. The gradient is that of cast(): dy, which as every
+/// gradient has the type of its tensor, in the type of x. Throws
 /// DtypeError, and for stochastic rounding ValueError or DeviceError unless there is a state on x's device.
 Tensor round_to(const Tensor& x, Dtype dtype, const RoundOptions& options = {}, Where where = Where::current());
 

@@ -130,11 +130,11 @@ void LossScaler::check(Where where) const {
           in_row < options_.most_skips ? "" : skipped_in());
 }
 
+int64_t LossScaler::skipped() const { return to_vector<int64_t>(counts_)[kernels::scale_skipped]; }
+
 LossScaler::Report LossScaler::report(Where where) {
   check(where);
-  Report out{.scale = item(scale_),
-             .skipped = to_vector<int64_t>(counts_)[kernels::scale_skipped],
-             .skipped_in = skipped_in()};
+  Report out{.scale = item(scale_), .skipped = skipped(), .skipped_in = skipped_in()};
   if (!out.skipped_in.empty()) kernels::fill(found_.device(), found_, 0);
   return out;
 }

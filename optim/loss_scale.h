@@ -44,6 +44,8 @@ class LossScaler {
   };
   /// Waits for the device. Throws ValueError when the last most_skips steps were all skipped.
   void check(Where where = Where::current()) const;
+  /// Steps since the run began; waits for the device.
+  int64_t skipped() const;
   /// check(), and what it saw.
   Report report(Where where = Where::current());
 

@@ -39,7 +39,7 @@ TEST_CASE("each op is presented with the types of its policy", "[autocast]") {
     const Tensor low = linear(x, w);
     CHECK(low.dtype() == Dtype::bf16);
     CHECK(matmul(x, w).dtype() == Dtype::bf16);
-    CHECK(embedding(w, whole).dtype() == Dtype::f32);  // where a residual begins
+    CHECK(embedding(w, whole).dtype() == Dtype::f32);     // where a residual begins
     CHECK(layer_norm(low, gain).dtype() == Dtype::bf16);  // follow what they normalise, and the residual
     CHECK(layer_norm(x, gain).dtype() == Dtype::f32);
     CHECK(residual_norm(low, {}, low, gain, {}).dtype() == Dtype::bf16);

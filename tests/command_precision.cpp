@@ -89,6 +89,8 @@ TEST_CASE("a benchmark trains in each precision with the same seeds, and goes on
   check_refused(Arguments{"bench", "precision", "--modes", "fp32,tf32", "--output_dir", scratch / "p"} + mlp,
                 {"trial-0001/trial.json is of", "bf16", "now it would be", "tf32", "take another --output_dir"});
   check_refused(bench + mlp + Arguments{"--adam_beta1", "0.8"}, {"holds runs of", "not of", "--adam_beta1"});
+  std::filesystem::remove(scratch / "p/command.json");
+  check_refused(bench + mlp, {"holds runs, but not the command.json"});
   const auto refused = [&](const Arguments& modes, const Arguments& command, const std::vector<std::string>& parts) {
     check_refused(Arguments{"bench", "precision", "--output_dir", scratch / "none"} + modes + Arguments{"--"} + command,
                   parts);

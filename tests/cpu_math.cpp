@@ -87,6 +87,15 @@ TEST_CASE("smooth rectifiers", "[cpu_math]") {
             kernels::silu, [](double x) { return x * logistic(x); }, -80, infinity) <= 3);
   CHECK(worst(kernels::gelu, gelu, -13, infinity) <= 2);
   CHECK(worst(kernels::gelu_tanh, gelu_tanh, -9.5, infinity) <= 2);
+  std::vector<float> far{-14, -20, -1e38f, 0, -0.0f}, y(far.size());
+  for (const kernels::UnaryRow* row : {&kernels::gelu, &kernels::gelu_tanh}) {
+    row->forward(cpu, view_of(y), view_of(far), {});
+    for (size_t i = 0; i < far.size(); ++i) CHECK((std::abs(y[i]) < 1e-40f && (far[i] < -1 || y[i] == far[i])));
+    CHECK(std::signbit(y.back()));
+    std::vector<float> ones(far.size(), 1);
+    row->backward(cpu, view_of(y), view_of(ones), view_of(far), {});
+    for (size_t i = 0; i < 3; ++i) CHECK(std::abs(y[i]) < 1e-38f);
+  }
 }
 
 TEST_CASE("roots", "[cpu_math]") {

@@ -66,6 +66,18 @@ void try_binary(kernels::Binary& row, const Shape& shape, Dtype in, Dtype out, c
   trial.run([&](const Call& c) { row(c.device, c(y), c(a), c(b)); });
 }
 
+/// A narrow operand beside a wide one, in either place.
+void try_mixed(kernels::Binary& row, Dtype narrow) {
+  for (bool left : {false, true}) {
+    Trial trial(row, join(narrow, left ? " left" : " right"));
+    const Shape shape{3, 35};
+    const Handle a = trial.input(shape, left ? narrow : Dtype::f32, uniform(shape, -3, 3, 1)),
+                 b = trial.input(shape, left ? Dtype::f32 : narrow, uniform(shape, -3, 3, 2));
+    const Handle y = trial.output(shape, Dtype::f32);
+    trial.run([&](const Call& c) { row(c.device, c(y), c(a), c(b)); });
+  }
+}
+
 void try_binary_everywhere(kernels::Binary& row, Dtype in, Dtype out, bool whole_numbers) {
   const auto numbers = [&](const Shape& shape, uint64_t seed) {
     return whole_numbers ? whole(shape.numel(), -3, 4, seed) : uniform(shape, -3, 3, seed);
@@ -81,6 +93,8 @@ void try_binary_everywhere(kernels::Binary& row, Dtype in, Dtype out, bool whole
 }
 
 void binary_contracts() {
+  for (Dtype narrow : {Dtype::bf16, Dtype::f16})
+    for (kernels::Binary* row : {&kernels::add, &kernels::subtract, &kernels::multiply}) try_mixed(*row, narrow);
   for (Dtype dtype : trained_types) {
     for (kernels::Binary* row : arithmetic) {
       try_binary_everywhere(*row, dtype, dtype, false);

@@ -128,6 +128,8 @@ void print(const PrecisionOptions& options, const std::vector<Outcome>& outcomes
 void require_same_command(const PrecisionOptions& options) {
   const std::string path = options.directory + "/command.json", text = Json(options.command).dump() + "\n";
   if (!std::filesystem::exists(path)) {
+    require<FileError>(params_begun(options.directory, 0).is_null(), "bench", Where(), options.directory,
+                       " holds runs, but not the command.json that says of what; take another --output_dir");
     data::AtomicFile file(path);
     file.write_text(text);
     return file.commit();

@@ -79,6 +79,7 @@ class Run {
     result_.seconds = seconds() - start;
     result_.items_per_second = result_.items / result_.seconds;
     result_.steps = state_.step;
+    result_.skipped = scaler_.skipped();
     if (!stopped()) {
       if (norm_ && state_.items > 0) log();  // what a callback's stop has cut off
       last_evaluation();
@@ -193,8 +194,7 @@ class Run {
   void note_factor() {
     const Tensor live = optimizer_.gradient_factor(), factor = empty(live.shape(), live.dtype(), live.device());
     copy_bytes(factor, live);
-    for (Unread& one : unread_)
-      if (one.step == state_.step) one.factor = factor;
+    for (auto one = unread_.rbegin(); one != unread_.rend() && one->step == state_.step; ++one) one->factor = factor;
   }
 
   /// Adds up what the micro-batches left; the first place where a loss that is no number is seen. Where the scale is
@@ -228,7 +228,6 @@ class Run {
                         {"epoch", epoch()}};
     const optim::LossScaler::Report scaling = scaler_.report(where_);
     if (scaling.scale != 1) fields.emplace_back("loss_scale", scaling.scale);
-    result_.skipped = scaling.skipped;
     if (scaling.skipped > 0) fields.emplace_back("skipped_steps", scaling.skipped);
     if (!scaling.skipped_in.empty()) fields.emplace_back("skipped_in", scaling.skipped_in);
     if (products_) add_counts(fields, products_->take_counts());

@@ -75,6 +75,26 @@ void add_counts(MetricFields& fields, const std::vector<autograd::NarrowProducts
   if (!place.empty()) fields.emplace_back("fp8_worst", join(place, " ", worst));
 }
 
+namespace {
+
+/// Says where a resumed run begins another loss scale; one in fp32 has 1.
+void note_loss_scale(const Moment& now, bool resumed) {
+  constexpr std::string_view key = "precision_loss_scale", dynamic_key = "precision_loss_scale_dynamic";
+  const optim::LossScaleOptions& options = now.options.loss_scale;
+  const double saved = now.state.number(key), before = std::isnan(saved) ? 1 : saved;
+  const bool was_dynamic = now.state.number(dynamic_key) == 1;
+  if (resumed && (options.initial != before || options.dynamic != was_dynamic))
+    std::fprintf(stderr, "the loss scale begins anew at %s; the checkpoint's began at %s%s\n",
+                 join(options.initial).c_str(), join(before).c_str(),
+                 options.dynamic == was_dynamic ? ""
+                 : was_dynamic                  ? " and was dynamic"
+                                                : " and was not dynamic");
+  if (options.initial != before) now.state.keep(key, options.initial);
+  if (options.dynamic != was_dynamic) now.state.keep(dynamic_key, options.dynamic ? 1 : 0);
+}
+
+}  // namespace
+
 void PrecisionNote::on_step_end(const Moment& now) {
   const std::optional<autograd::Autocast>& types = now.options.autocast;
   if (!types || !types->met) return;
@@ -84,7 +104,7 @@ void PrecisionNote::on_step_end(const Moment& now) {
 }
 
 void PrecisionNote::on_train_begin(const Moment& now) {
-  constexpr std::string_view key = "precision", recipe_key = "precision_recipe", scale_key = "precision_loss_scale";
+  constexpr std::string_view key = "precision", recipe_key = "precision_recipe";
   const Precision present = precision_of(now.options.autocast);
   const double saved = now.state.number(key);
   Precision before = fp32;
@@ -97,11 +117,7 @@ void PrecisionNote::on_train_begin(const Moment& now) {
                  "and are taken as they are\n",
                  std::string(before.name).c_str(), std::string(present.name).c_str());
   if (present.number != before.number) now.state.keep(key, present.number);
-  const double scale = now.options.loss_scale.initial, scale_before = now.state.number(scale_key);
-  if (resumed && !std::isnan(scale_before) && scale != scale_before)
-    std::fprintf(stderr, "the loss scale begins anew at %s; the checkpoint's began at %s\n", join(scale).c_str(),
-                 join(scale_before).c_str());
-  if (scale != 1 || !std::isnan(scale_before)) now.state.keep(scale_key, scale);
+  note_loss_scale(now, resumed);
   if (present.number != fp8.number) return;
   const autograd::ProductRecipe& recipe = now.options.autocast->products->recipe();
   const int64_t steps = recipe.history + (recipe.most_recent ? int64_t{1} << 21 : 0);

@@ -1,6 +1,6 @@
 // Elementwise rows. All views of a call have the shape of the output (stride 0 where an operand is broadcast); any
 // strides; outputs never overlap inputs unless they are the same view. Computed in f32 or wider, stored in the view's
-// type.
+// type; floating operands may be of several types.
 #pragma once
 #include "cinta/backends/kernel.h"
 

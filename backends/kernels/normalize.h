@@ -7,10 +7,10 @@
 namespace cinta::kernels {
 
 /// y = (x - mean) * rstd * gain + bias, with mean[R], rstd[R] = 1/sqrt(var + eps) (Ba, Kiros, Hinton 2016). gain and
-/// bias may be absent. Variance in two passes, never E[x^2] - E[x]^2. Here and below y_too, which may be absent, is y
-/// cast to another type.
-inline constinit Kernel<void(View y, View y_too, View mean, View rstd, View x, View gain, View bias, float eps)> layer_norm{
-    "layer_norm"};
+/// bias may be absent. Variance in two passes, never E[x^2] - E[x]^2. Here and below y_too, which may be absent, is y,
+/// f32 then, cast to a narrower type.
+inline constinit Kernel<void(View y, View y_too, View mean, View rstd, View x, View gain, View bias, float eps)>
+    layer_norm{"layer_norm"};
 /// dx (may be absent), dgain, dbias (each may be absent; old value * beta is added).
 inline constinit Kernel<void(View dx, View dgain, View dbias, View dy, View x, View mean, View rstd, View gain,
                              float beta_gain, float beta_bias)>
@@ -21,7 +21,8 @@ inline constinit Kernel<void(View y, View y_too, View rstd, View x, View gain, f
 inline constinit Kernel<void(View dx, View dgain, View dy, View x, View rstd, View gain, float beta_gain)>
     rms_norm_backward{"rms_norm_backward"};
 
-/// sum = residual + dropout(x + x_bias); y = layer_norm(sum). The operands may be of several types. `sum` is written for backward. x_bias may be absent.
+/// sum = residual + dropout(x + x_bias); y = layer_norm(sum). The operands may be of several types. `sum` is written
+/// for backward. x_bias may be absent.
 inline constinit Kernel<void(View y, View y_too, View sum, View mean, View rstd, View x, View x_bias, View residual,
                              View gain, View bias, float eps, Dropout)>
     residual_norm{"residual_norm"};

@@ -30,9 +30,10 @@ inline float gelu_tanh_value(float x) {
   const float rounded = static_cast<float>(inner);
   const math::Scaled e = math::exp_parts(rounded, static_cast<float>(inner - rounded));
   const float all = x > 0 ? x : -e.times(m), part = x > 0 ? m : all;
-  return all - part * (e.value() / (1 + e.value()));
+  return x == 0 ? x : all - part * (e.value() / (1 + e.value()));
 }
 inline float gelu_tanh_slope(float x) {
+  x = 14.5f < x ? 14.5f : -14.5f > x ? -14.5f : x;  // beyond, it is 1 or 0
   const auto [value, slope] = math::logistic(gelu_tanh_inner(x));
   return value + x * slope * gelu_tanh_inner_slope(x);
 }

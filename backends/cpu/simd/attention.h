@@ -101,7 +101,7 @@ const float* pack_rows([[maybe_unused]] float* out, const float* in, [[maybe_unu
   } else {
     for (int64_t i = 0; i < rows; ++i) {
       Tile::pack(out + i * stride, in + i * stride, width);
-      reinterpret_cast<uint16_t*>(out + i * stride)[width] = 0;
+      std::memset(reinterpret_cast<char*>(out + i * stride) + 2 * width, 0, 2);
     }
     return out;
   }

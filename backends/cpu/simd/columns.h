@@ -44,8 +44,9 @@ void combine(const View& y, const Layout& layout, int number, const double* part
   });
 }
 
-/// For every row and block of columns of a matrix, on all threads: body(row, first column, count, lanes), count <= column_step, which adds
-/// what it likes to lanes[0..count). Then sums[columns] (which may be absent) = the lanes over all rows + beta * sums.
+/// For every row and block of columns of a matrix, on all threads: body(row, first column, count, lanes), count <=
+/// column_step, which adds what it likes to lanes[0..count). Then sums[columns] (which may be absent) = the lanes over
+/// all rows + beta * sums.
 template <class Body>
 void column_sums(int64_t rows, int64_t columns, const View& sums, float beta, const Body& body) {
   const int64_t chunk = row_chunk(columns), chunks = (rows + chunk - 1) / chunk;

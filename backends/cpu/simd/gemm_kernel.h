@@ -82,9 +82,6 @@ struct PackedRight {
                                 b.column, steps, b.row);
     }
   }
-  void pack(const Matrix& b) const {
-    for (int64_t j = 0; j < n; j += panel_columns) pack_columns(b, j);
-  }
 };
 
 /// The product of rows i0 .. i0+m of `a` and columns n0 .. n0+n of `b` over the first k of its rows. Calls

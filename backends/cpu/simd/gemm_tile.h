@@ -29,7 +29,8 @@ enum class Walk { along_rows, along_columns };
 /// The words of panel_rows rows of a, one step after another.
 template <Walk walk>
 struct LeftWords {
-  LeftWords(const float* a, int64_t stride) : first(a), second(a + 4 * stride), third(a + 8 * stride), stride(stride) {}
+  LeftWords(const float* a, int64_t stride)
+      : first(a), second(a + 4 * stride), third(panel_rows > 8 ? a + 8 * stride : a), stride(stride) {}
   float at(int i) const {
     if constexpr (walk == Walk::along_columns) return first[i];
     // Three pointers and two distances reach twelve rows without a register for each.

@@ -65,7 +65,7 @@ struct Scaled {
 /// e^(x + low) for x <= 44, where low is much smaller than x: half the work of exp, since 2^(n + 64) always exists.
 inline Scaled exp_parts(float x, float low) {
   constexpr float round = 0x1.8p23f + 127 + 64;  // leaves n + 64 in the low bits as an exponent
-  x = -104 > x ? -104 : x;                       // beyond, e^x is 0; NaN stays
+  x = -120 > x ? -120 : x;                       // beyond, e^x is 0, even times a number; NaN stays
   const float shifted = x * 1.44269504f + round, n = shifted - round;
   const float r = (x - n * ln2_high) - (n * ln2_low - low);
   return {std::bit_cast<float>(std::bit_cast<uint32_t>(shifted) << 23), r + r * r * exp_rest(r)};

@@ -119,8 +119,10 @@ struct Operands {
 
   /// Two rows of bf16, `stride` words each, as words of both: element c of the first row and of the second.
   static void join_rows(float* out, const float* rows, int64_t stride) {
-    const auto *first = reinterpret_cast<const uint16_t*>(rows), *second = first + 2 * stride;
-    auto* words = reinterpret_cast<uint32_t*>(out);
+    typedef uint16_t Half __attribute__((may_alias));
+    typedef uint32_t Word __attribute__((may_alias));
+    const auto *first = reinterpret_cast<const Half*>(rows), *second = first + 2 * stride;
+    auto* words = reinterpret_cast<Word*>(out);
     for (int64_t c = 0; c < 2 * stride; ++c) words[c] = first[c] | static_cast<uint32_t>(second[c]) << 16;
   }
 };
