@@ -97,13 +97,12 @@ bool NarrowProducts::keeps_out() {
 }
 
 void NarrowProducts::check(int64_t rows, const Tensor& weight, Where where) const {
-  if (recipe_.forward == Dtype::f32) return;
-  const bool by_blocks = recipe_.scaling == ProductScaling::block, pad = recipe_.pad || !mode().recording;
+  if (recipe_.pad || recipe_.forward == Dtype::f32 || !mode().recording) return;
+  const bool by_blocks = recipe_.scaling == ProductScaling::block;
   const int64_t n = weight.size(0), k = weight.size(1);
-  for (const NarrowProduct& product : {NarrowProduct{recipe_.forward, recipe_.forward, rows, n, k, by_blocks},
-                                       NarrowProduct{recipe_.gradient, recipe_.forward, rows, k, n, by_blocks},
-                                       NarrowProduct{recipe_.gradient, recipe_.forward, n, k, rows, by_blocks}})
-    check_product(pad ? padded(product) : product, "linear", where);
+  check_product({recipe_.forward, recipe_.forward, rows, n, k, by_blocks}, "linear", where);
+  check_product({recipe_.gradient, recipe_.forward, rows, k, n, by_blocks}, "linear", where);
+  check_product({recipe_.gradient, recipe_.forward, n, k, rows, by_blocks}, "linear", where);
 }
 
 Tensor NarrowProducts::take_loaded(const std::string& name) {

@@ -18,10 +18,6 @@ Tensor product(const Tensor& x, const Tensor& weight, Where where) {
   return linear(x, weight, {}, Activation::none, where);
 }
 
-Tensor dropped(const Tensor& x, const DropoutSite& site, Where where) {
-  return site.p == 0 ? x : dropout(x, site, where);
-}
-
 }  // namespace
 
 PreNormLayer::PreNormLayer(const BertConfig& config, const Random& random, int64_t index, Device device)
@@ -52,11 +48,11 @@ Tensor PreNormLayer::operator()(const Tensor& x, Where where) const {
   const Tensor mixed = self_attention(qkv, static_cast<int>(config_.num_attention_heads), options, where);
   const Tensor middle = add(
       x,
-      dropped(product(mixed, attention_output_, where), site(".attention.output", config_.hidden_dropout_prob), where),
+      dropout(product(mixed, attention_output_, where), site(".attention.output", config_.hidden_dropout_prob), where),
       where);
   const Tensor wide = linear(mlp_norm_(middle, where), mlp_input_, {}, config_.activation(where), where);
   return add(middle,
-             dropped(product(wide, mlp_output_, where), site(".mlp.output", config_.hidden_dropout_prob), where),
+             dropout(product(wide, mlp_output_, where), site(".mlp.output", config_.hidden_dropout_prob), where),
              where);
 }
 
@@ -99,7 +95,7 @@ Tensor CharacterTransformer::embed(const Tensor& ids, Where where) const {
                       " characters, given ids of ", ids.shape());
   const Tensor sum = add(word_(ids, where), slice(position_.weight, 0, 0, length, where), where);
   const double p = training() ? config().hidden_dropout_prob : 0;
-  return p == 0 ? sum : dropout(sum, random().site("embeddings.dropout", p), where);
+  return dropout(sum, random().site("embeddings.dropout", p), where);
 }
 
 Tensor CharacterTransformer::operator()(const Tensor& ids, Where where) const {

@@ -294,7 +294,6 @@ TEST_CASE("a group of parameters is called after its module, or by its ends", "[
   models::Mlp mlp({5, 4, 3}, 1);
   Sgd optimizer(mlp.parameters());
   LossScaler scaler(optimizer, {.dynamic = true});
-  for (const Parameter& parameter : mlp.parameters()) autograd::gradient(parameter.tensor);
   optimizer.zero_gradients();
   autograd::backward(sum(mlp(full({2, 5}, INFINITY))), {.seeds = {full({}, 1)}});
   optimizer.step({.loss_scale = scaler.scale()});

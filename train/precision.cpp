@@ -38,6 +38,22 @@ autograd::Autocast with_wide_modules(Dtype low, std::string_view text, Where whe
   return out;
 }
 
+/// Says where a resumed run begins another loss scale; one in fp32 has 1.
+void note_loss_scale(const Moment& now, bool resumed) {
+  constexpr std::string_view key = "precision_loss_scale", dynamic_key = "precision_loss_scale_dynamic";
+  const optim::LossScaleOptions& options = now.options.loss_scale;
+  const double saved = now.state.number(key), before = std::isnan(saved) ? 1 : saved;
+  const bool was_dynamic = now.state.number(dynamic_key) == 1;
+  if (resumed && (options.initial != before || options.dynamic != was_dynamic))
+    std::fprintf(stderr, "the loss scale begins anew at %s; the checkpoint's began at %s%s\n",
+                 join(options.initial).c_str(), join(before).c_str(),
+                 options.dynamic == was_dynamic ? ""
+                 : was_dynamic                  ? " and was dynamic"
+                                                : " and was not dynamic");
+  if (options.initial != before) now.state.keep(key, options.initial);
+  if (options.dynamic != was_dynamic) now.state.keep(dynamic_key, options.dynamic ? 1 : 0);
+}
+
 }  // namespace
 
 std::optional<autograd::Autocast> parse_precision(std::string_view name, Where where) {
@@ -74,26 +90,6 @@ void add_counts(MetricFields& fields, const std::vector<autograd::NarrowProducts
   fields.emplace_back("fp8_vanished", static_cast<double>(all.vanished) / static_cast<double>(all.elements));
   if (!place.empty()) fields.emplace_back("fp8_worst", join(place, " ", worst));
 }
-
-namespace {
-
-/// Says where a resumed run begins another loss scale; one in fp32 has 1.
-void note_loss_scale(const Moment& now, bool resumed) {
-  constexpr std::string_view key = "precision_loss_scale", dynamic_key = "precision_loss_scale_dynamic";
-  const optim::LossScaleOptions& options = now.options.loss_scale;
-  const double saved = now.state.number(key), before = std::isnan(saved) ? 1 : saved;
-  const bool was_dynamic = now.state.number(dynamic_key) == 1;
-  if (resumed && (options.initial != before || options.dynamic != was_dynamic))
-    std::fprintf(stderr, "the loss scale begins anew at %s; the checkpoint's began at %s%s\n",
-                 join(options.initial).c_str(), join(before).c_str(),
-                 options.dynamic == was_dynamic ? ""
-                 : was_dynamic                  ? " and was dynamic"
-                                                : " and was not dynamic");
-  if (options.initial != before) now.state.keep(key, options.initial);
-  if (options.dynamic != was_dynamic) now.state.keep(dynamic_key, options.dynamic ? 1 : 0);
-}
-
-}  // namespace
 
 void PrecisionNote::on_step_end(const Moment& now) {
   const std::optional<autograd::Autocast>& types = now.options.autocast;

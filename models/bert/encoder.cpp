@@ -33,7 +33,7 @@ Tensor BertEmbeddings::operator()(const TokenBatch& batch, Where where) const {
   const Tensor x = norm(
       embedding_sum(word.weight, position.weight, type.weight, batch.ids, batch.types, batch.places, -1, where), where);
   const double p = training() ? context_.config->hidden_dropout_prob : 0;
-  return p == 0 ? x : dropout(x, context_.random->site("embeddings.dropout", p), where);
+  return dropout(x, context_.random->site("embeddings.dropout", p), where);
 }
 
 BertLayer::BertLayer(const EncoderContext& context, int64_t index)

@@ -47,7 +47,7 @@ struct Operands {
     for (int64_t i = 0; i < rows; ++i) {
       const char* row = static_cast<const char*>(m.data) + i * m.row * item;
       // The rows lie too far apart for the machine to see what comes next.
-      for (int64_t byte = 0; byte < columns * item; byte += 64) __builtin_prefetch(row + 8 * m.row * item + byte);
+      prefetch(row + 8 * m.row * item, columns * item);
       put_row(room + i * stride, m.dtype, row, columns, stride);
     }
     std::fill(room + rows * stride, room + round_up(rows, panel_columns) * stride, 0.0f);
