@@ -21,17 +21,20 @@ constexpr std::string_view follow_ops[] = {"embedding", "embedding_sum", "layer_
                                            "rms_norm",  "residual_norm", "add"};
 constexpr std::string_view wide_ops[] = {"exp",      "log",    "sqrt",        "rsqrt", "pow",     "power_of",   "erf",
                                          "softplus", "divide", "divide_into", "sum",   "softmax", "log_softmax"};
-constexpr std::string_view none_ops[] = {"cast",          "round_to", "to",      "contiguous", "alias", "own_gradient",
-                                         "add_gradients", "reshape",  "permute", "slice",      "expand"};
+constexpr std::string_view none_ops[] = {"cast",         "round_to",      "tf32",    "to",      "contiguous", "alias",
+                                         "own_gradient", "add_gradients", "reshape", "permute", "slice",      "expand"};
 
 bool castable(Dtype dtype) { return dtype == Dtype::f32 || dtype == Dtype::bf16 || dtype == Dtype::f16; }
 
-bool is_kept_wide(const Autocast& now) {
-  const auto named = std::ranges::find_if(now.wide_modules, NameScope::within);
-  if (named == now.wide_modules.end()) return false;
-  if (now.met) now.met->insert(*named);
-  return true;
+/// The policy of the module that runs, where it has one of its own.
+std::optional<CastPolicy> module_policy(const Autocast& now) {
+  const auto named = std::ranges::find_if(now.modules, NameScope::within, &ModulePolicy::path);
+  if (named == now.modules.end()) return {};
+  if (now.met) now.met->insert(named->path);
+  return named->policy;
 }
+
+bool is_kept_wide(const Autocast& now) { return module_policy(now) == CastPolicy::wide; }
 
 /// `x`, a leaf, in the memory that its storage keeps for this purpose; brought up to date where x was written since.
 Tensor shadow_of(const Tensor& x, Dtype dtype) {
@@ -55,9 +58,10 @@ Tensor shadow_of(const Tensor& x, Dtype dtype) {
 
 std::shared_ptr<const Autocast> checked(std::optional<Autocast> options, Where where) {
   if (!options) return nullptr;
-  const bool narrow = options->products && options->low == Dtype::f32;
-  require<DtypeError>(options->low == Dtype::bf16 || options->low == Dtype::f16 || narrow, "autocast", where,
-                      "the low type is bf16 or f16, given ", options->low);
+  const bool narrow = options->low == Dtype::bf16 || options->low == Dtype::f16;
+  require<DtypeError>(options->tf32 ? options->low == Dtype::f32 : narrow, "autocast", where,
+                      "the low type is bf16 or f16, and f32 with TF32, given ", options->low,
+                      options->tf32 ? " with TF32" : "");
   return std::make_shared<const Autocast>(*std::move(options));
 }
 
@@ -81,6 +85,11 @@ std::shared_ptr<NarrowProducts> narrow_products(std::span<const Tensor* const> i
   return std::ranges::all_of(inputs, fits) ? now->products : nullptr;
 }
 
+bool multiplies_tf32() {
+  const Autocast* now = mode().autocast.get();
+  return now && now->tf32 && !is_kept_wide(*now);
+}
+
 bool reconciled(Dtype one, Dtype other) {
   return one == other || (mode().autocast && castable(one) && castable(other));
 }
@@ -89,7 +98,7 @@ std::optional<Dtype> presented_type(const char* op, std::span<const Tensor* cons
   const Autocast& now = *mode().autocast;
   CastPolicy policy = cast_policy(op);
   if (policy == CastPolicy::none) return {};
-  if (is_kept_wide(now)) policy = CastPolicy::wide;
+  policy = module_policy(now).value_or(policy);
   if (policy == CastPolicy::follow) return {};
   if (policy != CastPolicy::promote) return policy == CastPolicy::low ? now.low : Dtype::f32;
   std::optional<Dtype> common;
@@ -103,8 +112,8 @@ std::optional<Dtype> presented_type(const char* op, std::span<const Tensor* cons
 
 Tensor shadow_to_write(const char* op, const Tensor& y) {
   const Autocast* now = mode().autocast.get();
-  // Narrow products round what they read once, from f32.
-  if (!now || now->products || y.dtype() != Dtype::f32 || is_kept_wide(*now)) return {};
+  // Narrow products and TF32 round what they read once, from f32.
+  if (!now || now->products || now->tf32 || y.dtype() != Dtype::f32 || is_kept_wide(*now)) return {};
   const Tensor copy = empty(y.shape(), now->low, y.device());
   copy.storage()->mark_made(op);
   y.storage()->shadow = {copy.storage(), now->low, y.storage()->version(), true};

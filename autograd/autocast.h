@@ -26,17 +26,24 @@ CastPolicy cast_policy(std::string_view op);
 
 class NarrowProducts;
 
+/// A module's own policy: that of every op that runs below its path, but for those of policy none.
+struct ModulePolicy {
+  std::string path;
+  CastPolicy policy = CastPolicy::wide;
+};
+
 /// The types of a scope.
 struct Autocast {
-  Dtype low = Dtype::bf16;
-  std::vector<std::string> wide_modules = {};       ///< paths below which every op but those of policy none is wide
-  std::shared_ptr<std::set<std::string>> met = {};  ///< where given, gets those of wide_modules that an op ran below
+  Dtype low = Dtype::bf16;                          ///< bf16 or f16; f32 with tf32
+  bool tf32 = false;                                ///< products multiply f32 rounded to TF32 (ops/tf32.h)
+  std::vector<ModulePolicy> modules = {};           ///< the first that fits counts
+  std::shared_ptr<std::set<std::string>> met = {};  ///< where given, gets the paths of modules that an op ran below
   std::shared_ptr<NarrowProducts> products = {};    ///< what linear layers multiply in, where that is narrower still
 };
 
 /// While alive, ops on this thread run under `options`; without options as if there were no scope around. A segment
 /// that is run again runs as it did first, gradient rules run as their tensors come. Throws DtypeError for a low type
-/// other than bf16 and f16, and f32 where there are narrow products.
+/// other than bf16 and f16, and f32 with TF32.
 class AutocastScope : Scoped<std::shared_ptr<const Autocast>> {
  public:
   explicit AutocastScope(std::optional<Autocast> options, Where where = Where::current());
@@ -44,6 +51,9 @@ class AutocastScope : Scoped<std::shared_ptr<const Autocast>> {
 
 /// The products that a linear layer of these inputs multiplies by here and now, or null.
 std::shared_ptr<NarrowProducts> narrow_products(std::span<const Tensor* const> inputs);
+
+/// Whether products multiply TF32 numbers here and now.
+bool multiplies_tf32();
 
 /// True iff the door could present one of these types as the other, so that an op need not refuse the pair.
 bool reconciled(Dtype one, Dtype other);

@@ -51,10 +51,7 @@ NarrowProducts::NarrowProducts(ProductRecipe recipe, Where where) : recipe_(std:
   require(recipe_.history <= 1 << 20, name, where, "a history of at most 2^20 steps, given ", recipe_.history);
   require(-64 <= recipe_.margin && recipe_.margin <= 64, name, where, "a margin from -64 to 64, given ",
           recipe_.margin);
-  const bool tf32 = recipe_.forward == Dtype::f32 && recipe_.gradient == Dtype::f32;
-  require<DtypeError>(!tf32 || recipe_.scaling == ProductScaling::none, name, where, "TF32 has no scales");
   met_.resize(recipe_.wide_modules.size());
-  if (tf32) return;
   for (Dtype other : {recipe_.forward, recipe_.gradient})
     require<DtypeError>(has_product(recipe_.forward, other), name, where, recipe_.forward, " x ", other,
                         " does not exist on this hardware: use f8e4m3 forward, and f8e4m3 or f8e5m2 for gradients");
@@ -97,7 +94,7 @@ bool NarrowProducts::keeps_out() {
 }
 
 void NarrowProducts::check(int64_t rows, const Tensor& weight, Where where) const {
-  if (recipe_.pad || recipe_.forward == Dtype::f32 || !mode().recording) return;
+  if (recipe_.pad || !mode().recording) return;
   const bool by_blocks = recipe_.scaling == ProductScaling::block;
   const int64_t n = weight.size(0), k = weight.size(1);
   check_product({recipe_.forward, recipe_.forward, rows, n, k, by_blocks}, "linear", where);
@@ -149,21 +146,19 @@ NarrowMatrix NarrowProducts::narrow(Layer& layer, Operand operand, const Tensor&
       empty(x.shape(), type, device), {}, std::max<int64_t>(1, x.size(0)), std::max<int64_t>(1, x.size(1))};
   if (by_blocks) out.block_rows = operand == weight ? block : 1, out.block_columns = block;
   const kernels::Blocks blocks{out.block_rows, out.block_columns};
-  View counts;
-  if (type != Dtype::f32) {
-    const int64_t down = parts(x.size(0), blocks.rows), across = parts(x.size(1), blocks.columns);
-    const Tensor amax = empty({down, across}, Dtype::f32, device);
-    out.scales = empty({2, down, across}, Dtype::f32, device);
-    kernels::block_amax(device, amax, x, blocks);
-    if (recipe_.scaling == ProductScaling::delayed) {
-      Tensor& state = layer.states[operand];
-      if (!state) state = begin_state(layer, operand, device);
-      kernels::use_delayed_scale(device, out.scales, state, amax, rule_of(operand), learn);
-    } else {
-      kernels::scale_from_amax(device, out.scales, amax, rule_of(operand));
-    }
-    if (learn) counts = layer.counts.with_layout({3}, {1}, layer.counts.offset() + 3 * operand);
+  const int64_t down = parts(x.size(0), blocks.rows), across = parts(x.size(1), blocks.columns);
+  const Tensor amax = empty({down, across}, Dtype::f32, device);
+  out.scales = empty({2, down, across}, Dtype::f32, device);
+  kernels::block_amax(device, amax, x, blocks);
+  if (recipe_.scaling == ProductScaling::delayed) {
+    Tensor& state = layer.states[operand];
+    if (!state) state = begin_state(layer, operand, device);
+    kernels::use_delayed_scale(device, out.scales, state, amax, rule_of(operand), learn);
+  } else {
+    kernels::scale_from_amax(device, out.scales, amax, rule_of(operand));
   }
+  View counts;
+  if (learn) counts = layer.counts.with_layout({3}, {1}, layer.counts.offset() + 3 * operand);
   kernels::quantize(device, out.codes, x, out.scales, blocks, counts);
   return out;
 }

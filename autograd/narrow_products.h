@@ -1,6 +1,6 @@
 // Narrow products: linear layers whose matrix products are fed 8-bit numbers, as tensor cores multiply them, while all
 // else keeps its type. Values and weights in one format, gradients in another, each tensor under a scale that moves its
-// magnitudes into the format's range. TF32 is the same without scales.
+// magnitudes into the format's range.
 // Micikevicius et al. 2022, "FP8 formats for deep learning"; DeepSeek-AI 2024 (scales for blocks).
 #pragma once
 #include <memory>
@@ -25,7 +25,7 @@ enum class ProductScaling {
 
 struct ProductRecipe {
   ProductScaling scaling = ProductScaling::current;
-  Dtype forward = Dtype::f8e4m3;   ///< of what layers read and of weights; f32 stands for TF32, without scaling
+  Dtype forward = Dtype::f8e4m3;   ///< of what layers read and of weights
   Dtype gradient = Dtype::f8e5m2;  ///< of the gradients of what layers return
   int64_t history = 1024;          ///< delayed: steps that are remembered
   bool most_recent = false;        ///< delayed: the newest magnitude counts, not the greatest

@@ -16,6 +16,7 @@
 #include "cinta/ops/rows.h"
 #include "cinta/ops/shape.h"
 #include "cinta/ops/softmax.h"
+#include "cinta/ops/tf32.h"
 
 namespace cinta {
 namespace {
@@ -213,7 +214,10 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
   require<ShapeError>(v.shape() == k.shape(), op, where, "k and v have one shape: ", k, " and ", v);
   require<ShapeError>(!options.offsets || k.size(2) == q.size(2), op, where, "offsets cut q and k alike: q ", q, ", k ",
                       k);
-  return autograd::apply(with_options<Attention>(op, options, q, q.size(2), q.size(3), where), where, q, k, v);
+  Attention self = with_options<Attention>(op, options, q, q.size(2), q.size(3), where);
+  if (autograd::multiplies_tf32()) [[unlikely]]
+    return tf32_result(autograd::apply(std::move(self), where, tf32_operand(q), tf32_operand(k), tf32_operand(v)));
+  return autograd::apply(std::move(self), where, q, k, v);
 }
 
 Tensor self_attention(const Tensor& qkv, int heads, const AttentionOptions& options, Where where) {
@@ -224,6 +228,8 @@ Tensor self_attention(const Tensor& qkv, int heads, const AttentionOptions& opti
                       "qkv[B,S,3*heads*D] for ", heads, " heads, given ", qkv);
   SelfAttention self = with_options<SelfAttention>(op, options, qkv, qkv.size(1), qkv.size(2) / (3 * heads), where);
   self.heads = heads;
+  if (autograd::multiplies_tf32()) [[unlikely]]
+    return tf32_result(autograd::apply(std::move(self), where, tf32_operand(qkv)));
   return autograd::apply(std::move(self), where, qkv);
 }
 

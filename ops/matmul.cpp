@@ -9,6 +9,7 @@
 #include "cinta/ops/narrow_linear.h"
 #include "cinta/ops/reduce.h"
 #include "cinta/ops/rows.h"
+#include "cinta/ops/tf32.h"
 
 namespace cinta {
 namespace {
@@ -173,6 +174,8 @@ Tensor matmul(const Tensor& left, const Tensor& right, Where where) {
                       "operands have at least two dimensions: lhs ", left, " x rhs ", right);
   require<ShapeError>(left.size(-1) == right.size(-2), "matmul", where, "inner sizes differ: lhs ", left, " x rhs ",
                       right, " (", left.size(-1), " != ", right.size(-2), ")");
+  if (autograd::multiplies_tf32()) [[unlikely]]
+    return tf32_result(apply(Matmul{where, {}, {}}, where, tf32_operand(left), tf32_operand(right)));
   return apply(Matmul{where, {}, {}}, where, left, right);
 }
 
@@ -190,6 +193,11 @@ Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation a
   if (auto products = autograd::narrow_products(inputs)) [[unlikely]] {
     const Dtype dtype = mode().autocast->low;
     return activate(narrow_linear(std::move(products), x, w, bias, dtype, where), activation);
+  }
+  if (autograd::multiplies_tf32()) [[unlikely]] {
+    const Linear product{Activation::none, {}, {}, {}, {}, {}};
+    const Tensor y = tf32_result(apply(product, where, tf32_operand(x), tf32_operand(w), Tensor()));
+    return activate(bias ? add(y, bias, where) : y, activation);  // the bias gets sums of what was not rounded
   }
   return apply(Linear{activation, {}, {}, {}, {}, {}}, where, x, w, bias);
 }

@@ -63,7 +63,7 @@ struct NarrowLinear {
   }
   void backward(const Tensor& dy, Sinks sinks) {
     require(!autograd::mode().recording, name, Where(),
-            "gradients of gradients are taken outside of fp8 and tf32: rounding has none");
+            "gradients of gradients are taken outside of fp8: rounding has none");
     const Tensor rows = as_rows(dy);
     const Device device = rows.device();
     if (sinks[2].wanted()) {

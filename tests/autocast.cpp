@@ -78,14 +78,15 @@ TEST_CASE("each op is presented with the types of its policy", "[autocast]") {
   }
   CHECK(linear(x, w).dtype() == Dtype::f32);
   CHECK_THAT(error_of<DtypeError>([] { AutocastScope(Autocast{.low = Dtype::f8e4m3}); }),
-             Catch::Contains("the low type is bf16 or f16, given f8e4m3"));
+             Catch::Contains("the low type is bf16 or f16, and f32 with TF32, given f8e4m3"));
   CHECK(cast_policy("linear") == CastPolicy::low);
   CHECK(cast_policy("hardswish") == CastPolicy::promote);
 }
 
-TEST_CASE("modules by path are kept wide", "[autocast]") {
+TEST_CASE("modules by path have a policy of their own", "[autocast]") {
   const Tensor x = spread({4, 6}, 1), w = leaf({6, 6}, 2);
-  const AutocastScope scope(Autocast{.wide_modules = {"net.first", "net.last"}});
+  const AutocastScope scope(
+      Autocast{.modules = {{"net.first"}, {"net.low", CastPolicy::low}, {"net.own", CastPolicy::promote}}});
   CHECK(linear(x, w).dtype() == Dtype::bf16);
   const NameScope net("net");
   CHECK(linear(x, w).dtype() == Dtype::bf16);
@@ -95,6 +96,19 @@ TEST_CASE("modules by path are kept wide", "[autocast]") {
     CHECK(gelu(cast(x, Dtype::bf16)).dtype() == Dtype::f32);
     const NameScope inner("dense");
     CHECK(linear(x, w).dtype() == Dtype::f32);
+  }
+  {
+    const NameScope low("low");
+    CHECK(linear(x, w).dtype() == Dtype::bf16);
+    CHECK(softmax(x).dtype() == Dtype::bf16);
+    CHECK((x + x).dtype() == Dtype::bf16);
+    CHECK(reshape(x, {24}).dtype() == Dtype::f32);  // none stays none
+  }
+  {
+    const NameScope own("own");
+    CHECK(linear(x, w).dtype() == Dtype::f32);  // both are
+    CHECK(linear(cast(x, Dtype::bf16), cast(w, Dtype::bf16)).dtype() == Dtype::bf16);
+    CHECK(softmax(cast(x, Dtype::bf16)).dtype() == Dtype::bf16);
   }
   const NameScope other("first_of_all");
   CHECK(linear(x, w).dtype() == Dtype::bf16);

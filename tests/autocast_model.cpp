@@ -90,9 +90,11 @@ TEST_CASE("a BERT in low precision: half the activations, the same gradients nea
   }
 }
 
-TEST_CASE("modules kept wide are so when they are run again", "[autocast]") {
-  for (const char* module : {"bert.encoder.layer.1", "bert"}) {
-    const Autocast types{.wide_modules = {module}};
+TEST_CASE("modules of another policy have it when they are run again", "[autocast]") {
+  for (const auto& [module, policy] : {std::pair{"bert.encoder.layer.1", CastPolicy::wide},
+                                       {"bert", CastPolicy::wide},
+                                       {"bert.encoder.layer.0", CastPolicy::low}}) {
+    const Autocast types{.modules = {{module, policy}}};
     const Step stored = bert_step(types, "none"), again = bert_step(types, "every:1");
     CHECK(again.loss == stored.loss);
     CHECK(again.gradients == stored.gradients);

@@ -108,11 +108,15 @@ TEST_CASE("a run goes on in another precision", "[precision]") {
   const train::RunResult result = train::run(second, options, small_header);
   CHECK(result.steps == steps + 4);
   CHECK(std::isfinite(result.loss));
-  CHECK(train::parse_precision("fp16/wide=head,wide=bert.embeddings")->wide_modules ==
-        std::vector<std::string>{"head", "bert.embeddings"});
-  for (const char* text : {"bf16/", "bf16/wide=", "bf16/wide=a,", "fp16/broad=a"})
+  const auto modules = train::parse_precision("fp16/wide=head,low=bert.embeddings,promote=a")->modules;
+  REQUIRE(modules.size() == 3);
+  CHECK((modules[0].path == "head" && modules[0].policy == autograd::CastPolicy::wide));
+  CHECK((modules[1].path == "bert.embeddings" && modules[1].policy == autograd::CastPolicy::low));
+  CHECK((modules[2].path == "a" && modules[2].policy == autograd::CastPolicy::promote));
+  CHECK(train::parse_precision("tf32/wide=head")->tf32);
+  for (const char* text : {"bf16/", "bf16/wide=", "bf16/wide=a,", "fp16/broad=a", "tf32/low"})
     CHECK_THAT(error_of<ValueError>([&] { train::parse_precision(text); }),
-               Catch::Contains("wide=PATH,wide=PATH, given"));
+               Catch::Contains("wide=PATH, low=PATH or promote=PATH, commas between, given"));
   CHECK_THAT(error_of<ValueError>([] { train::parse_precision("fp64"); }),
              Catch::Contains("fp32, tf32, bf16, fp16, fp8 or fp8/RECIPE, given fp64"));
 }

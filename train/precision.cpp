@@ -20,22 +20,28 @@ constexpr Precision fp32{"fp32", double(Dtype::f32)}, tf32_products{"tf32", 64},
 
 Precision precision_of(const std::optional<autograd::Autocast>& types) {
   if (!types) return fp32;
-  if (types->products) return types->low == Dtype::f32 ? tf32_products : fp8;
+  if (types->tf32) return tf32_products;
+  if (types->products) return fp8;
   return types->low == Dtype::f16 ? fp16 : bf16_autocast;
 }
 
-/// Autocast to `low` but in the modules of "wide=PATH,wide=PATH".
-autograd::Autocast with_wide_modules(Dtype low, std::string_view text, Where where) {
-  autograd::Autocast out{.low = low, .wide_modules = {}, .met = std::make_shared<std::set<std::string>>()};
+/// `types` but in the modules of "wide=PATH,low=PATH,promote=PATH".
+autograd::Autocast with_modules(autograd::Autocast types, std::string_view text, Where where) {
+  using autograd::CastPolicy;
+  types.met = std::make_shared<std::set<std::string>>();
   for (size_t begin = 0; begin <= text.size();) {
-    constexpr std::string_view key = "wide=";
     const size_t end = std::min(text.find(',', begin), text.size());
     const std::string_view part = text.substr(begin, end - begin);
-    require(part.starts_with(key) && part.size() > key.size(), "precision", where, "wide=PATH,wide=PATH, given ", text);
-    out.wide_modules.emplace_back(part.substr(key.size()));
+    bool fits = false;
+    for (const auto& [key, policy] : {std::pair<std::string_view, CastPolicy>{"wide=", CastPolicy::wide},
+                                      {"low=", CastPolicy::low},
+                                      {"promote=", CastPolicy::promote}})
+      if (part.starts_with(key) && part.size() > key.size())
+        types.modules.push_back({std::string(part.substr(key.size())), policy}), fits = true;
+    require(fits, "precision", where, "wide=PATH, low=PATH or promote=PATH, commas between, given ", text);
     begin = end + 1;
   }
-  return out;
+  return types;
 }
 
 /// Says where a resumed run begins another loss scale; one in fp32 has 1.
@@ -57,20 +63,19 @@ void note_loss_scale(const Moment& now, bool resumed) {
 }  // namespace
 
 std::optional<autograd::Autocast> parse_precision(std::string_view name, Where where) {
-  const auto with = [&](Dtype low, const autograd::ProductRecipe& recipe) {
-    return autograd::Autocast{.low = low, .products = std::make_shared<autograd::NarrowProducts>(recipe, where)};
-  };
   if (name == fp32.name) return {};
-  if (name == bf16_autocast.name) return autograd::Autocast{.low = Dtype::bf16};
-  if (name == fp16.name) return autograd::Autocast{.low = Dtype::f16};
-  for (const auto& [base, low] : {std::pair{bf16_autocast.name, Dtype::bf16}, {fp16.name, Dtype::f16}})
-    if (name.starts_with(base) && name.substr(base.size()).starts_with('/'))
-      return with_wide_modules(low, name.substr(base.size() + 1), where);
-  if (name == tf32_products.name)
-    return with(Dtype::f32, {.scaling = autograd::ProductScaling::none, .forward = Dtype::f32, .gradient = Dtype::f32});
-  if (name == fp8.name) return with(Dtype::bf16, {});
-  require(name.starts_with("fp8/"), "precision", where, "fp32, tf32, bf16, fp16, fp8 or fp8/RECIPE, given ", name);
-  return with(Dtype::bf16, autograd::parse_product_recipe(name.substr(4), where));
+  for (const auto& [base, types] : {std::pair{tf32_products.name, autograd::Autocast{.low = Dtype::f32, .tf32 = true}},
+                                    {bf16_autocast.name, {.low = Dtype::bf16}},
+                                    {fp16.name, {.low = Dtype::f16}}}) {
+    if (name == base) return types;
+    if (name.starts_with(base) && name[base.size()] == '/')
+      return with_modules(types, name.substr(base.size() + 1), where);
+  }
+  require(name == fp8.name || name.starts_with("fp8/"), "precision", where,
+          "fp32, tf32, bf16, fp16, fp8 or fp8/RECIPE, given ", name);
+  const autograd::ProductRecipe recipe =
+      name == fp8.name ? autograd::ProductRecipe() : autograd::parse_product_recipe(name.substr(4), where);
+  return autograd::Autocast{.products = std::make_shared<autograd::NarrowProducts>(recipe, where)};
 }
 
 void add_counts(MetricFields& fields, const std::vector<autograd::NarrowProducts::LayerCounts>& counts) {
@@ -94,9 +99,9 @@ void add_counts(MetricFields& fields, const std::vector<autograd::NarrowProducts
 void PrecisionNote::on_step_end(const Moment& now) {
   const std::optional<autograd::Autocast>& types = now.options.autocast;
   if (!types || !types->met) return;
-  for (const std::string& path : types->wide_modules)
-    require(types->met->contains(path), "precision", Where(), "an op at or below wide=", path,
-            ": none has run there in this step");
+  for (const autograd::ModulePolicy& module : types->modules)
+    require(types->met->contains(module.path), "precision", Where(), "an op at or below ", module.path,
+            ", which has a policy of its own: none has run there in this step");
 }
 
 void PrecisionNote::on_train_begin(const Moment& now) {

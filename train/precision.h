@@ -9,8 +9,8 @@
 
 namespace cinta::train {
 
-/// fp32: no autocast; bf16, fp16: autocast to them; "bf16/wide=PATH,wide=PATH": but f32 in these modules. tf32: linear
-/// layers multiply numbers rounded to TF32. fp8: bf16, and linear layers multiply 8-bit numbers; "fp8/RECIPE" as
+/// fp32: no autocast; bf16, fp16: autocast to them; tf32: products multiply f32 rounded to TF32;
+/// "bf16/wide=PATH,low=PATH,promote=PATH": but by these policies in these modules. fp8: bf16, and linear layers multiply 8-bit numbers; "fp8/RECIPE" as
 /// parse_product_recipe() reads it. Throws ValueError for any other name.
 std::optional<autograd::Autocast> parse_precision(std::string_view name, Where where = Where::current());
 

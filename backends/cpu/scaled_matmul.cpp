@@ -84,7 +84,7 @@ Tensor bring_back(const View& codes, const View& scales, Blocks blocks, float fa
 Tensor bring_back(const View& codes, const View& scales, Blocks blocks, float factor) {
   return visit(codes.dtype, [&]<class T>() -> Tensor {
     if constexpr (!std::is_arithmetic_v<T> && sizeof(T) == 1) return bring_back<T>(codes, scales, blocks, factor);
-    require<DtypeError>(false, "scaled_matmul", Where(), "codes of 8 bits, or f32 without scales, given ", codes.dtype);
+    require<DtypeError>(false, "scaled_matmul", Where(), "codes of 8 bits, given ", codes.dtype);
     return {};
   });
 }
@@ -99,8 +99,8 @@ void multiply(View y, View a, View a_scales, Blocks a_blocks, View b, View b_sca
   float before = 1, behind = factor(a_scales) * factor(b_scales);
   if (!std::isnormal(behind) && !std::isnan(behind)) before = factor(a_scales), behind = factor(b_scales);
   Tensor left, right;
-  if (a.numel() > 0 && a.dtype != Dtype::f32) a = left = bring_back(a, a_scales, a_blocks, before);
-  if (b.numel() > 0 && b.dtype != Dtype::f32) b = right = bring_back(b, b_scales, b_blocks, 1);
+  if (a.numel() > 0) a = left = bring_back(a, a_scales, a_blocks, before);
+  if (b.numel() > 0) b = right = bring_back(b, b_scales, b_blocks, 1);
   std::swap(b.shape[0], b.shape[1]);
   std::swap(b.strides[0], b.strides[1]);
   kernels::matmul(cpu, y, a, b, behind, beta);
