@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "cinta/core/callback.h"
 #include "cinta/core/device.h"
 #include "cinta/core/error.h"
 #include "cinta/core/view.h"
@@ -58,6 +59,10 @@ class RowWatcher {
   /// are its operands in order, absent ones too; those within a struct are not seen.
   virtual void before(const KernelRow& row, std::span<const View> views) = 0;
   virtual void after(const KernelRow& row, std::span<const View> views) = 0;
+  /// Whether the call that has just run is to be kept; keep() is then given it, to be made again with the same
+  /// operands.
+  virtual bool keeps_calls() const { return false; }
+  virtual void keep(Callback<void()>) {}
 };
 /// From now on `watcher` sees the rows of `device`, whatever thread calls them; null: nobody does. The functions of
 /// watched rows stand aside, so that a call finds an empty cell and asks; a call that nobody watches asks nothing.
@@ -112,9 +117,11 @@ class Kernel<void(Args...)> : public KernelRow {
       if constexpr (std::is_same_v<decltype(argument), const View&>) views[count++] = argument;
     };
     (take(args), ...);
-    row_watcher(device)->before(*this, views);
+    RowWatcher& watcher = *row_watcher(device);
+    watcher.before(*this, views);
     function(args...);
-    row_watcher(device)->after(*this, views);
+    watcher.after(*this, views);
+    if (watcher.keeps_calls()) watcher.keep([function, args...] { function(args...); });
   }
 
   std::array<Function, max_backends> column_{};

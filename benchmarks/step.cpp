@@ -3,17 +3,23 @@
 #include <iostream>
 
 #include "cinta/autograd/autocast.h"
+#include "cinta/backends/captured_step.h"
 #include "cinta/train/precision.h"
 #include "workload.h"
 
 namespace benchmark {
 namespace {
 
-/// Runs steps and writes down what they took.
+/// Runs steps and writes down what they took. Where they are captured, the first on each batch is not, the second is,
+/// and the others are its replays.
 class Stepper {
  public:
-  Stepper(Workload& workload, optim::Optimizer& optimizer, const std::string& precision)
-      : workload_(workload), optimizer_(optimizer), autocast_(train::parse_precision(precision)) {
+  Stepper(Workload& workload, optim::Optimizer& optimizer, const std::string& precision, int64_t batches, bool capture)
+      : workload_(workload),
+        optimizer_(optimizer),
+        autocast_(train::parse_precision(precision)),
+        capture_(capture),
+        on_batch_(static_cast<size_t>(batches)) {
     if (autocast_ && autocast_->low != Dtype::f32) optimizer.keep_shadows(autocast_->low);
   }
 
@@ -29,21 +35,40 @@ class Stepper {
   }
 
   double step() {
-    optimizer_.zero_gradients();
-    const Tensor loss = forward();
-    autograd::backward(loss);
-    optimizer_.step();
-    return item(loss);
+    OnBatch& at = on_batch_[static_cast<size_t>(next_) % on_batch_.size()];
+    optimizer_.prepare();
+    if (at.captured)
+      at.captured->replay();
+    else if (capture_ && at.loss)
+      at.captured.emplace(cpu, [&] { at.loss = run_rows(); });
+    else
+      at.loss = run_rows();
+    ++next_;
+    return item(at.loss);
   }
 
  private:
-  Tensor forward() {
-    const autograd::AutocastScope types(autocast_);
-    return workload_.loss(next_++);
+  struct OnBatch {
+    Tensor loss;
+    std::optional<CapturedStep> captured;
+  };
+
+  Tensor run_rows() {
+    optimizer_.zero_gradients();
+    Tensor loss;
+    {
+      const autograd::AutocastScope types(autocast_);
+      loss = workload_.loss(next_);
+    }
+    autograd::backward(loss);
+    optimizer_.update();
+    return detach(loss);
   }
   Workload& workload_;
   optim::Optimizer& optimizer_;
   std::optional<autograd::Autocast> autocast_;
+  bool capture_;
+  std::vector<OnBatch> on_batch_;
   int64_t next_ = 0;
 };
 
@@ -109,14 +134,15 @@ void main_program(Options options) {
   const std::string export_path = options.get("export", std::string()), json = options.get("json", std::string());
   const std::string precision = options.get("precision", std::string("fp32"));
   const int64_t steps = options.get("steps", int64_t{20}), warm_up = options.get("warm-up", int64_t{5});
-  const bool serving = options.get("serve", int64_t{0});
+  const bool serving = options.get("serve", int64_t{0}), captured = options.get("captured", int64_t{0});
   options.finish();
   if (!export_path.empty()) return export_tensors(*workload, description, export_path);
   const std::unique_ptr<optim::Optimizer> optimizer = make_optimizer(optimizer_name, *workload);
-  Stepper stepper(*workload, *optimizer, precision);
+  Stepper stepper(*workload, *optimizer, precision, description["batches"], captured);
   if (serving) return serve(stepper, resident_before);
-  report(stepper, {{"workload", description}, {"optimizer", optimizer_name}, {"precision", precision}}, warm_up, steps,
-         json);
+  report(stepper,
+         {{"workload", description}, {"optimizer", optimizer_name}, {"precision", precision}, {"captured", captured}},
+         warm_up, steps, json);
 }
 
 }  // namespace

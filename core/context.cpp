@@ -83,6 +83,12 @@ void Context::check_status_of(const char* op, Device device, Where where) {
           found.limit, ")");
 }
 
+void Context::check_copy(const char* what, Where where) const {
+  require(!captures_, what, where,
+          "a captured step copies nothing from or to the host, because a replay would repeat what was there: make "
+          "tensors before it, write into them between replays (copy_(), Random::set_step(), Optimizer::prepare())");
+}
+
 Context& context() {
   static Context& process = *new Context;  // never destroyed: tensors may outlive static objects
   return current ? *current : process;

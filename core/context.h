@@ -33,6 +33,10 @@ class Context {
   /// The same for an op that has just run, by name, where that costs no waiting: on devices whose memory is the host's.
   /// Others report at the host's next read.
   void check_status_of(const char* op, Device device, Where where);
+  /// From now on what happens here is captured, to be replayed: check_copy() throws ValueError, because a replay would
+  /// repeat what the host gave once.
+  void capture() { captures_ = true; }
+  void check_copy(const char* what, Where where) const;
 
  private:
   Status take_report(Device device);
@@ -41,6 +45,7 @@ class Context {
   PerDevice& make_entry(Device device);
   static constexpr int max_indices = 16;                                     ///< devices of one kind
   std::array<std::array<PerDevice*, max_indices>, max_backends> entries_{};  // threads may meet at an empty one
+  bool captures_ = false;
 };
 
 /// The context of this thread: the process's own unless a ContextScope is alive.

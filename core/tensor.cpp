@@ -47,6 +47,7 @@ template <class T>
 Tensor from_values(std::span<const T> values, const Shape& shape, Device device, Where where) {
   require<ShapeError>(static_cast<int64_t>(values.size()) == shape.numel(), "from_values", where, "as many values as ",
                       shape, " has elements, given ", values.size());
+  context().check_copy("from_values", where);
   Tensor out = empty(shape, dtype_of<T>(), device, where);
   if (device.backend != meta.backend && out.numel())
     runtime_of(device).copy(context().stream(device), out.view().data, values.data(), out.bytes());
@@ -57,6 +58,7 @@ void copy_bytes(const Tensor& destination, const Tensor& source, Where where) {
   require<ShapeError>(destination.shape() == source.shape() && destination.dtype() == source.dtype() &&
                           destination.contiguous() && source.contiguous(),
                       "copy_bytes", where, "equal contiguous tensors: ", destination, " from ", source);
+  context().check_copy("copy_bytes", where);
   const Device device = runtime_of(destination.device()).host_accessible() ? source.device() : destination.device();
   if (device.backend == meta.backend || !source.numel()) return;
   runtime_of(device).copy(context().stream(device), destination.view().data, source.view().data, source.bytes());
@@ -81,6 +83,7 @@ template <class T>
 std::vector<T> to_vector(const Tensor& tensor, Where where) {
   require(static_cast<bool>(tensor), "to_vector", where, "the tensor exists");
   require<DeviceError>(tensor.device().backend != meta.backend, "to_vector", where, "the tensor has memory: ", tensor);
+  context().check_copy("to_vector", where);
   context().check_status(tensor.device());
   // The span of memory that the layout touches is brought to the host once, then read by position.
   int64_t last = 0;

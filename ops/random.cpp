@@ -14,6 +14,7 @@ Random::Random(uint64_t seed, Device device) {
 void Random::set(int64_t index, int64_t value) {
   const Device device = state_.device();
   if (device.backend == meta.backend) return;
+  context().check_copy("Random", Where());
   runtime_of(device).copy(context().stream(device), state_.view().as<int64_t>() + index, &value, sizeof value);
   state_.storage()->mark_written("Random");
 }

@@ -51,25 +51,53 @@ Optimizer::SegmentTable Optimizer::make_table(const Group& group) const {
 }
 
 Tensor Optimizer::step(const StepOptions& options, Where where) {
-  const double rate = rule_.rate * options.rate_factor, max_norm = options.max_norm.value_or(0);
-  require(std::isfinite(rate) && rate >= 0, rule_.name, where, "the rate of step ", steps_,
-          " is finite and not negative: ", rule_.rate, " * ", options.rate_factor);
-  require(max_norm >= 0, rule_.name, where, "the largest norm is not negative: ", max_norm);
   const autograd::Phase phase("optimizer");
-  for (Unit& unit : units_) unit.collect_gradients(where);
-  ++steps_;
+  collect_gradients(options, where);
+  begin_step(options.rate_factor, where);
+  return run_rows(options);
+}
+
+void Optimizer::prepare(double rate_factor, Where where) {
+  begin_step(rate_factor, where);
+  mark_written();  // a replay's sweep tells nobody
+}
+
+void Optimizer::begin_step(double rate_factor, Where where) {
+  const double rate = rule_.rate * rate_factor;
+  require(std::isfinite(rate) && rate >= 0, rule_.name, where, "the rate of step ", steps_,
+          " is finite and not negative: ", rule_.rate, " * ", rate_factor);
   copy_bytes(scalars_, from_values(std::vector<float>{static_cast<float>(rate), 1, 1, 1}, scalars_.shape()));
+  ++steps_;
+}
+
+Tensor Optimizer::update(const StepOptions& options, Where where) {
+  const autograd::Phase phase("optimizer");
+  collect_gradients(options, where);
+  return run_rows(options);
+}
+
+void Optimizer::collect_gradients(const StepOptions& options, Where where) {
+  require(options.max_norm.value_or(0) >= 0, rule_.name, where,
+          "the largest norm is not negative: ", options.max_norm.value_or(0));
+  for (Unit& unit : units_) unit.collect_gradients(where);
+}
+
+Tensor Optimizer::run_rows(const StepOptions& options) {
   Tensor norm;
   if (options.max_norm || options.loss_scale)
-    norm = norm_->measure(units_, scalars_, options.loss_scale, static_cast<float>(max_norm));
+    norm = norm_->measure(units_, scalars_, options.loss_scale, static_cast<float>(options.max_norm.value_or(0)));
   kernels::count_update(scalars_.device(), scalars_, updates_, rule_.beta1, rule_.beta2);
   auto table = tables_.begin();
   each_trained(units_, [&](const Group& group) {
     sweep(group, {table->ends, table->rate_factors, table->decays}, scalars_);
     ++table;
   });
-  for (Unit& unit : units_) unit.mark_written(rule_.name);
+  mark_written();
   return norm;
+}
+
+void Optimizer::mark_written() {
+  for (Unit& unit : units_) unit.mark_written(rule_.name);
 }
 
 void Optimizer::keep_shadows(Dtype dtype, Where where) {

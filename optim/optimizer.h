@@ -12,7 +12,7 @@ namespace cinta::optim {
 using NamedTensor = std::pair<std::string, Tensor>;
 
 struct StepOptions {
-  double rate_factor = 1;               ///< what the schedule says for this step
+  double rate_factor = 1;               ///< what the schedule says for this step; update() has it from prepare()
   std::optional<double> max_norm = {};  ///< clip the global gradient norm to it; 0: measure only; none: not even that
   Tensor loss_scale = {};               ///< f32[1] on the device: the gradients are of the loss times it (loss_scale.h)
 };
@@ -29,6 +29,10 @@ class Optimizer {
   /// for. With a norm that is not finite the step is skipped: no weight and no state changes, bias corrections too stay
   /// where they are; the schedule alone goes on, so that the host need not know. Gradients are left as they are.
   Tensor step(const StepOptions& options = {}, Where where = Where::current());
+  /// The two halves of step(), for one that is captured (backends/captured_step.h). prepare(), before each replay: the
+  /// step counts and its rate goes to the device. update(), in what is captured: the rest, with rows alone.
+  void prepare(double rate_factor = 1, Where where = Where::current());
+  Tensor update(const StepOptions& options = {}, Where where = Where::current());
   /// From now on the sweeps also write the f32 weights in `dtype` (bf16 or f16), where autocast finds them: no step
   /// casts a weight then.
   void keep_shadows(Dtype dtype, Where where = Where::current());
@@ -68,6 +72,10 @@ class Optimizer {
     Tensor ends, rate_factors, decays;
   };
   SegmentTable make_table(const Group& group) const;
+  void collect_gradients(const StepOptions& options, Where where);
+  void begin_step(double rate_factor, Where where);
+  Tensor run_rows(const StepOptions& options);
+  void mark_written();
   std::vector<NamedTensor> slices() const;
 
   Rule rule_;

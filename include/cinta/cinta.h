@@ -9,6 +9,7 @@
 #include "cinta/autograd/mode.h"
 #include "cinta/autograd/offload.h"
 #include "cinta/autograd/tape.h"
+#include "cinta/backends/captured_step.h"
 #include "cinta/backends/threads.h"
 #include "cinta/core/context.h"
 #include "cinta/core/plugin.h"
