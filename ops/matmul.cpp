@@ -100,9 +100,10 @@ Tensor activate(const Tensor& x, Activation activation) {
 struct Linear {
   static constexpr const char* name = "linear";
   Activation activation;
+  bool recorded;
   Saved x, w, bias;
-  Saved product;  // x w^T, when an activation follows
-  Tensor raw;     // the same between forward and save
+  Saved slopes;   // of the activation
+  Tensor rising;  // the same between forward and save
 
   Tensor forward(const Tensor& in, const Tensor& weight, const Tensor& b) {
     const Tensor rows = as_rows(in);
@@ -113,9 +114,10 @@ struct Linear {
     if (activation == Activation::none) {
       kernels::linear(in.device(), y, rows, contiguous(weight), b.view());
     } else {
-      raw = empty_like(y);
-      kernels::linear(in.device(), raw, rows, contiguous(weight), View{});
-      kernels::bias_activation(in.device(), y, raw, b.view(), activation);
+      // The slopes take the place of the product that they follow from.
+      const Tensor product = recorded ? rising = empty_like(y) : y;
+      kernels::linear(in.device(), product, rows, contiguous(weight), View{});
+      kernels::bias_activation(in.device(), y, rising.view(), product, b.view(), activation);
     }
     return out;
   }
@@ -123,8 +125,7 @@ struct Linear {
     x.keep(in);
     w.keep(weight);
     bias.keep(b);
-    product.keep(raw);
-    raw = {};
+    slopes.keep(std::exchange(rising, {}));
   }
   void backward(const Tensor& dy, Sinks sinks) {
     const Tensor in = as_rows(x.get()), weight = contiguous(w.get());
@@ -133,10 +134,8 @@ struct Linear {
     autograd::Sink::Target dbias{{}, 0};
     if (sinks[2].wanted()) dbias = sinks[2].target({weight.size(0)}, device);
     if (activation != Activation::none) {
-      const Tensor raw_product = product.get(), b = bias ? bias.get() : Tensor();
       Tensor inner = empty_like(dz);
-      kernels::bias_activation_backward(device, inner, dbias.destination.view(), dz, raw_product, b.view(), activation,
-                                        dbias.beta);
+      kernels::bias_activation_backward(device, inner, dbias.destination.view(), dz, slopes.get(), dbias.beta);
       dz = inner;
     } else if (dbias.destination) {
       const Tensor row = dbias.destination.with_layout({1, dz.size(1)}, {dz.size(1), 1}, dbias.destination.offset());
@@ -195,11 +194,12 @@ Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation a
     return activate(narrow_linear(std::move(products), x, w, bias, dtype, where), activation);
   }
   if (autograd::multiplies_tf32()) [[unlikely]] {
-    const Linear product{Activation::none, {}, {}, {}, {}, {}};
+    const Linear product{Activation::none, false, {}, {}, {}, {}, {}};
     const Tensor y = tf32_result(apply(product, where, tf32_operand(x), tf32_operand(w), Tensor()));
     return activate(bias ? add(y, bias, where) : y, activation);  // the bias gets sums of what was not rounded
   }
-  return apply(Linear{activation, {}, {}, {}, {}, {}}, where, x, w, bias);
+  const bool recorded = mode().recording && (x.slot || w.slot || (bias && bias.slot));
+  return apply(Linear{activation, recorded, {}, {}, {}, {}, {}}, where, x, w, bias);
 }
 
 }  // namespace cinta

@@ -99,47 +99,45 @@ void bias_activation_contract() {
     for (const Shape& shape : matrices)
       for (Activation activation : activations)
         for (bool with_bias : {false, true})
-          for (bool in_place : {false, true}) {
-            Trial trial(kernels::bias_activation, join(dtype, shape, " activation ", int(activation),
-                                                       with_bias ? " bias" : "", in_place ? " in place" : ""));
-            trial.accuracy.floor = activation_floor;
-            const Values values = uniform(shape, -6, 6);
-            const Handle x = in_place ? trial.both(shape, dtype, values) : trial.input(shape, dtype, values);
-            const Handle bias = with_bias ? trial.input({shape[1]}, dtype, uniform(shape[1], -2, 2, 3)) : Handle{};
-            const Handle y = in_place ? x : trial.output(shape, dtype);
-            trial.run([&](const Call& c) { kernels::bias_activation(c.device, c(y), c(x), c(bias), activation); });
-          }
-}
-
-void try_bias_activation_backward(const Shape& shape, Dtype dtype, Activation activation, bool with_bias, bool in_place,
-                                  float beta) {
-  Trial trial(kernels::bias_activation_backward,
-              join(dtype, shape, " activation ", int(activation), with_bias ? " bias" : "", in_place ? " in place" : "",
-                   " beta ", beta));
-  trial.accuracy.length = shape[0];
-  trial.accuracy.floor = activation_floor * static_cast<double>(shape[0]);
-  const Values gradient = uniform(shape, -2, 2, 4);
-  const Handle x = trial.input(shape, dtype, uniform(shape, -6, 6));
-  const Handle dy = in_place ? trial.both(shape, dtype, gradient) : trial.input(shape, dtype, gradient);
-  const Handle dx = in_place ? dy : trial.output(shape, dtype);
-  Handle bias, dbias;
-  if (with_bias) {
-    bias = trial.input({shape[1]}, dtype, uniform(shape[1], -2, 2, 3));
-    dbias = beta == 0 ? trial.output({shape[1]}, Dtype::f32)
-                      : trial.both({shape[1]}, Dtype::f32, uniform(shape[1], -2, 2, 6));
-  }
-  trial.run([&](const Call& c) {
-    kernels::bias_activation_backward(c.device, c(dx), c(dbias), c(dy), c(x), c(bias), activation, beta);
-  });
+          for (const char* slopes : {"", " slopes", " slopes in place"})
+            for (bool in_place : {false, true}) {
+              const bool with_slopes = *slopes, over_x = slopes == std::string_view(" slopes in place");
+              if (over_x && in_place) continue;
+              Trial trial(kernels::bias_activation,
+                          join(dtype, shape, " activation ", int(activation), with_bias ? " bias" : "", slopes,
+                               in_place ? " in place" : ""));
+              trial.accuracy.floor = activation_floor;
+              const Values values = uniform(shape, -6, 6);
+              const Handle x =
+                  in_place || over_x ? trial.both(shape, dtype, values) : trial.input(shape, dtype, values);
+              const Handle bias = with_bias ? trial.input({shape[1]}, dtype, uniform(shape[1], -2, 2, 3)) : Handle{};
+              const Handle y = in_place ? x : trial.output(shape, dtype);
+              const Handle slope = over_x ? x : with_slopes ? trial.output(shape, dtype) : Handle{};
+              trial.run([&](const Call& c) {
+                kernels::bias_activation(c.device, c(y), c(slope), c(x), c(bias), activation);
+              });
+            }
 }
 
 void bias_activation_backward_contract() {
   for (Dtype dtype : trained_types)
     for (const Shape& shape : matrices)
-      for (Activation activation : activations)
-        for (bool in_place : {false, true}) {
-          try_bias_activation_backward(shape, dtype, activation, false, in_place, 0);
-          for (float beta : {0.0f, 1.0f}) try_bias_activation_backward(shape, dtype, activation, true, in_place, beta);
+      for (bool in_place : {false, true})
+        for (const char* sums : {"", " sums", " more sums"}) {
+          Trial trial(kernels::bias_activation_backward, join(dtype, shape, sums, in_place ? " in place" : ""));
+          trial.accuracy.length = shape[0];
+          trial.accuracy.floor = 4 * static_cast<double>(shape[0]);
+          const Values gradient = uniform(shape, -2, 2, 4);
+          const Handle slope = trial.input(shape, dtype, uniform(shape, -2, 2));
+          const Handle dy = in_place ? trial.both(shape, dtype, gradient) : trial.input(shape, dtype, gradient);
+          const Handle dx = in_place ? dy : trial.output(shape, dtype);
+          const bool adds = sums == std::string_view(" more sums");
+          const Handle dbias = !*sums ? Handle{}
+                               : adds ? trial.both({shape[1]}, Dtype::f32, uniform(shape[1], -2, 2, 6))
+                                      : trial.output({shape[1]}, Dtype::f32);
+          trial.run([&](const Call& c) {
+            kernels::bias_activation_backward(c.device, c(dx), c(dbias), c(dy), c(slope), adds ? 1 : 0);
+          });
         }
 }
 

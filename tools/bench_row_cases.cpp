@@ -128,16 +128,15 @@ void add_norms(std::vector<RowCase>& out, const Operands& o) {
 void add_products(std::vector<RowCase>& out, const Operands& o, const RowSizes& sizes) {
   const Tensor w = uniform({sizes.inner, sizes.width}, -0.5f, "w"), bias = uniform({sizes.inner}, -0.5f, "inner bias"),
                inner = uniform({sizes.tokens, sizes.inner}, -0.5f, "inner"), dinner = zeros(inner.shape()),
-               dw = zeros(w.shape()), dbias = zeros(bias.shape());
+               slope = zeros(inner.shape()), dw = zeros(w.shape()), dbias = zeros(bias.shape());
   const Tensor turned = transpose(inner, 0, 1);
   out.push_back({"", [=] { kernels::linear(cpu, dinner, o.x, w, bias); }});
   out.push_back({"input gradient", [=] { kernels::matmul(cpu, o.y, inner, w, 1, 0); }});
   out.push_back({"weight gradient", [=] { kernels::matmul(cpu, dw, turned, o.x, 1, 0); }});
   for (const auto& [name, activation] :
        {std::pair{"gelu", kernels::Activation::gelu}, std::pair{"relu", kernels::Activation::relu}}) {
-    out.push_back({name, [=] { kernels::bias_activation(cpu, dinner, inner, bias, activation); }});
-    out.push_back(
-        {name, [=] { kernels::bias_activation_backward(cpu, dinner, dbias, inner, inner, bias, activation, 0); }});
+    out.push_back({name, [=] { kernels::bias_activation(cpu, dinner, slope, inner, bias, activation); }});
+    out.push_back({name, [=] { kernels::bias_activation_backward(cpu, dinner, dbias, inner, slope, 0); }});
   }
   const int64_t batch = sizes.tokens / sizes.sequence, head = sizes.width / sizes.heads;
   const Shape heads{batch, sizes.heads, sizes.sequence, head};

@@ -14,10 +14,11 @@ inline constinit Kernel<void(View y, View x, View w, View bias)> linear{"linear"
 
 enum class Activation { none, relu, gelu, gelu_tanh, silu, tanh };
 
-/// y[M,N] = act(x[M,N] + bias[N]); bias may be absent. y may be x.
-inline constinit Kernel<void(View y, View x, View bias, Activation)> bias_activation{"bias_activation"};
-/// dx[M,N] = dy * act'(x + bias); dbias[N] = column sums of dx + beta * dbias (dbias may be absent). dx may be dy.
-inline constinit Kernel<void(View dx, View dbias, View dy, View x, View bias, Activation, float beta)>
-    bias_activation_backward{"bias_activation_backward"};
+/// y[M,N] = act(x[M,N] + bias[N]), slope[M,N] = act'(x + bias), which is all that the gradient needs. Bias and slope
+/// may be absent; y or slope may be x.
+inline constinit Kernel<void(View y, View slope, View x, View bias, Activation)> bias_activation{"bias_activation"};
+/// dx[M,N] = dy * slope; dbias[N] = column sums of dx + beta * dbias (dbias may be absent). dx may be dy.
+inline constinit Kernel<void(View dx, View dbias, View dy, View slope, float beta)> bias_activation_backward{
+    "bias_activation_backward"};
 
 }  // namespace cinta::kernels

@@ -67,17 +67,20 @@ double slope(Activation activation, double z) {
   return dx;
 }
 
-void add_bias_activate(View y, View x, View bias, Activation activation) {
+void add_bias_activate(View y, View slopes, View x, View bias, Activation activation) {
   for (int64_t i = 0; i < y.size(0); ++i)
-    for (int64_t j = 0; j < y.size(1); ++j)
-      at(y, i, j) = activated(activation, at(x, i, j) + (bias ? double{at(bias, j)} : 0));
+    for (int64_t j = 0; j < y.size(1); ++j) {
+      const double z = at(x, i, j) + (bias ? double{at(bias, j)} : 0);
+      if (slopes) at(slopes, i, j) = slope(activation, z);
+      at(y, i, j) = activated(activation, z);
+    }
 }
 
-void bias_activation_gradients(View dx, View dbias, View dy, View x, View bias, Activation activation, float beta) {
+void bias_activation_gradients(View dx, View dbias, View dy, View slopes, float beta) {
   std::vector<double> column_sums(static_cast<size_t>(dx.size(1)), 0);
   for (int64_t i = 0; i < dx.size(0); ++i)
     for (int64_t j = 0; j < dx.size(1); ++j) {
-      const double gradient = at(dy, i, j) * slope(activation, at(x, i, j) + (bias ? double{at(bias, j)} : 0));
+      const double gradient = at(dy, i, j) * at(slopes, i, j);
       at(dx, i, j) = gradient;
       column_sums[j] += gradient;
     }

@@ -1,4 +1,5 @@
-// What follows a matrix product: bias and activation in one pass, and their gradients in one pass with the bias's sums.
+// What follows a matrix product: bias, activation and its slopes in one pass, and their gradients in one pass with the
+// bias's sums.
 #include "cinta/backends/cpu/simd/activation.h"
 #include "cinta/backends/cpu/simd/columns.h"
 #include "cinta/backends/kernels/matmul.h"
@@ -8,22 +9,22 @@ namespace {
 
 using kernels::Activation;
 
-/// Calls f(value, slope) with the formulas of `activation` in its input.
+/// Calls f with the function of `activation` that gives its Curve.
 template <class F>
-void with_formulas(Activation activation, F f) {
+void with_curve(Activation activation, F f) {
   switch (activation) {
     case Activation::none:
-      return f([](float x) { return x; }, [](float) { return 1.0f; });
+      return f([](float x) { return Curve{x, 1}; });
     case Activation::relu:
-      return f([](float x) { return relu_value(x); }, [](float x) { return relu_slope(x); });
+      return f([](float x) { return Curve{relu_value(x), relu_slope(x)}; });
     case Activation::gelu:
-      return f([](float x) { return gelu_value(x); }, [](float x) { return gelu_slope(x); });
+      return f([](float x) { return gelu_curve(x); });
     case Activation::gelu_tanh:
-      return f([](float x) { return gelu_tanh_value(x); }, [](float x) { return gelu_tanh_slope(x); });
+      return f([](float x) { return gelu_tanh_curve(x); });
     case Activation::silu:
-      return f([](float x) { return silu_value(x); }, [](float x) { return silu_slope(x); });
+      return f([](float x) { return silu_curve(x); });
     case Activation::tanh:
-      return f([](float x) { return math::tanh(x); }, [](float x) { return tanh_slope(math::tanh(x)); });
+      return f([](float x) { return tanh_curve(x); });
   }
 }
 
@@ -53,36 +54,44 @@ const float* bias_block(const View& bias, int64_t first, int64_t count, float* b
   return buffer;
 }
 
-void forward(View y, View x, View bias, Activation activation) {
+void forward(View y, View slope, View x, View bias, Activation activation) {
   const int64_t columns = x.size(-1), rows = columns ? x.numel() / columns : 0;
-  with_formulas(activation, [&](auto value, auto) {
+  with_curve(activation, [&](auto curve) {
     column_sums(rows, columns, View{}, 0, [&](int64_t row, int64_t first, int64_t count, float*) {
-      float buffer[column_step], added[column_step];
+      float buffer[column_step], slopes[column_step], added[column_step];
       const float *in = read(x, row, first, count, buffer), *b = bias_block(bias, first, count, added);
       float* out = target(y, row, first, buffer);
+      if (slope) {
+        float* rise = target(slope, row, first, slopes);
 #pragma omp simd
-      for (int64_t j = 0; j < count; ++j) out[j] = value(in[j] + b[j]);
+        for (int64_t j = 0; j < count; ++j) {
+          const Curve at = curve(in[j] + b[j]);
+          out[j] = at.value;
+          rise[j] = at.slope;
+        }
+        finish(slope, row, first, count, rise);
+      } else {
+#pragma omp simd
+        for (int64_t j = 0; j < count; ++j) out[j] = curve(in[j] + b[j]).value;
+      }
       finish(y, row, first, count, out);
     });
   });
 }
 
-void backward(View dx, View dbias, View dy, View x, View bias, Activation activation, float beta) {
+void backward(View dx, View dbias, View dy, View slope, float beta) {
   const int64_t columns = dy.size(-1), rows = columns ? dy.numel() / columns : 0;
-  with_formulas(activation, [&](auto, auto slope) {
-    column_sums(rows, columns, dbias, beta, [&](int64_t row, int64_t first, int64_t count, float* lanes) {
-      float buffer[column_step], gradient[column_step], added[column_step];
-      const float *in = read(x, row, first, count, buffer), *b = bias_block(bias, first, count, added);
-      const float* dout = read(dy, row, first, count, gradient);
-      float* out = target(dx, row, first, buffer);
+  column_sums(rows, columns, dbias, beta, [&](int64_t row, int64_t first, int64_t count, float* lanes) {
+    float buffer[column_step], gradient[column_step];
+    const float *rise = read(slope, row, first, count, buffer), *dout = read(dy, row, first, count, gradient);
+    float* out = target(dx, row, first, buffer);
 #pragma omp simd
-      for (int64_t j = 0; j < count; ++j) {
-        const float value = dout[j] * slope(in[j] + b[j]);
-        out[j] = value;
-        lanes[j] += value;
-      }
-      finish(dx, row, first, count, out);
-    });
+    for (int64_t j = 0; j < count; ++j) {
+      const float value = dout[j] * rise[j];
+      out[j] = value;
+      lanes[j] += value;
+    }
+    finish(dx, row, first, count, out);
   });
 }
 

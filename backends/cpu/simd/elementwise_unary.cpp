@@ -40,12 +40,12 @@ const InstallUnary relu{kernels::relu,
                         unary([](float x, S) { return relu_value(x); }, [](float y, S) { return relu_slope(y); })};
 const InstallUnary leaky_relu{kernels::leaky_relu, unary([](float x, S s) { return x > 0 ? x : s.a * x; },
                                                          [](float x, S s) { return x > 0 ? 1 : s.a; })};
-const InstallUnary gelu{kernels::gelu,
-                        unary([](float x, S) { return gelu_value(x); }, [](float x, S) { return gelu_slope(x); })};
-const InstallUnary gelu_tanh{kernels::gelu_tanh, unary([](float x, S) { return gelu_tanh_value(x); },
-                                                       [](float x, S) { return gelu_tanh_slope(x); })};
-const InstallUnary silu{kernels::silu,
-                        unary([](float x, S) { return silu_value(x); }, [](float x, S) { return silu_slope(x); })};
+const InstallUnary gelu{kernels::gelu, unary([](float x, S) { return gelu_curve(x).value; },
+                                             [](float x, S) { return gelu_curve(x).slope; })};
+const InstallUnary gelu_tanh{kernels::gelu_tanh, unary([](float x, S) { return gelu_tanh_curve(x).value; },
+                                                       [](float x, S) { return gelu_tanh_curve(x).slope; })};
+const InstallUnary silu{kernels::silu, unary([](float x, S) { return x * math::sigmoid(x); },
+                                             [](float x, S) { return silu_curve(x).slope; })};
 const InstallUnary tanh{kernels::tanh,
                         unary([](float x, S) { return math::tanh(x); }, [](float y, S) { return tanh_slope(y); })};
 const InstallUnary sigmoid{kernels::sigmoid,

@@ -151,17 +151,5 @@ inline float erf(float x) {
   return select(magnitude < 1, near, far);
 }
 
-/// The normal distribution: the probability below x and the density at x, both accurate in the tails.
-struct Normal {
-  float below, density;
-};
-inline Normal normal(float x) {
-  const float magnitude = select(std::fabs(x) > 20, 20, std::fabs(x)), density = bell(magnitude).value();
-  const float tail = 0.5f * density * erfc_scaled(magnitude * 0.707106781f), far = select(x > 0, 1 - tail, tail);
-  const float near = 0.5f + x * polynomial(x * x, 0.398942278f, -0.0664903144f, 0.00997307838f, -0.00118578499f,
-                                           0.000112952174f, -7.46289494e-06f);
-  return {select(magnitude < 1, near, far), density * 0.398942280f};
-}
-
 }  // namespace math
 #include "cinta/backends/cpu/isa_end.h"
