@@ -122,20 +122,30 @@ const Plan* plan_for(const Key& key) {
   return plan.get();
 }
 
+/// What a plan is run on. A thread makes it once for each plan: to make it costs as much as a small product.
+struct Operands {
+  explicit Operands(const Plan& plan)
+      : a(at(plan.a)), b(at(plan.b)), y(at(plan.y)), workspace(at(plan.workspace)), bias(at(plan.bias)) {}
+  static dnnl::memory at(const dnnl::memory::desc& desc) { return {desc, engine(), DNNL_MEMORY_NONE}; }
+  dnnl::memory a, b, y, workspace, bias;
+};
+
 /// Runs `product` by its plan on the calling thread.
 void run(const Plan& plan, const Gemm& product) {
   const OneThread alone;
-  const auto at = [](const dnnl::memory::desc& desc, void* data) { return dnnl::memory(desc, engine(), data); };
-  const dnnl::memory a = at(plan.a, product.a.data), b = at(plan.b, product.b.data), y = at(plan.y, product.y.data),
-                     bias = at(plan.bias, product.bias.data),
-                     workspace =
-                         at(plan.workspace, scratch(static_cast<int64_t>(plan.workspace.get_size()), Workspace::tile));
+  thread_local std::unordered_map<const Plan*, Operands> made_here;
+  thread_local const dnnl::stream stream(engine());
+  const auto& [a, b, y, workspace, bias] = made_here.try_emplace(&plan, plan).first->second;
+  a.set_data_handle(product.a.data);
+  b.set_data_handle(product.b.data);
+  y.set_data_handle(product.y.data);
+  workspace.set_data_handle(scratch(static_cast<int64_t>(plan.workspace.get_size()), Workspace::tile));
+  if (product.bias.data) bias.set_data_handle(product.bias.data);
   const std::array<dnnl_exec_arg_t, 5> arguments{{{DNNL_ARG_SRC, a.get()},
                                                   {DNNL_ARG_WEIGHTS, b.get()},
                                                   {DNNL_ARG_DST, y.get()},
                                                   {DNNL_ARG_SCRATCHPAD, workspace.get()},
                                                   {DNNL_ARG_BIAS, bias.get()}}};
-  thread_local const dnnl::stream stream(engine());
   const int count = product.bias.data ? 5 : 4;
   dnnl::error::wrap_c_api(dnnl_primitive_execute(plan.primitive.get(), stream.get(), count, arguments.data()),
                           "a matrix product of oneDNN failed");
@@ -163,16 +173,19 @@ bool takes(const Gemm& p) {
 struct Tiles {
   explicit Tiles(const Gemm& p) {
     // So many that a thread which falls behind is waited for but shortly, and not more where all is soon done.
-    const int64_t wanted = p.m * p.n * p.k < 1 << 26 ? 4 : 8;
+    const int64_t work = p.m * p.n * p.k, wanted = work < 1 << 26 ? 4 : 8;
     const bool transposed = p.a.row == 1 && p.a.column != 1;
     const bool tall = transposed && p.m >= 2048;  // cut lower, its tiles would not be packed with AVX2 alone
     m = p.m <= 512 ? p.m : tall ? 512 : 256;
     const int64_t share = tall ? p.n : (p.n * parts(p.m, m) / wanted + 63) / 64 * 64;
     n = std::clamp<int64_t>(share, transposed ? 256 : 128, 1024);
-    if (const int64_t tiles = parts(p.m, m) * parts(p.n, n); tiles < wanted && !tall)
-      m = std::min(m, std::max<int64_t>(64, (p.m * parts(p.n, n) / wanted + 15) / 16 * 16));
-    down = parts(p.m, m);
     across = parts(p.n, n);
+    // One tile is cut so low only where two threads gain more by it than packing b twice costs.
+    const int64_t lowest = across > 1 || work < 1 << 20 ? 64 : 32;
+    if (parts(p.m, m) * across < wanted && !tall)
+      m = std::min(m, std::max(lowest, (p.m * across / wanted + 15) / 16 * 16));
+    down = parts(p.m, m);
+    n = std::min(n, (parts(p.n, across) + 15) / 16 * 16);  // the last one no smaller than need be
   }
   static int64_t parts(int64_t whole, int64_t part) { return (whole + part - 1) / part; }
   Gemm at(const Gemm& p, int64_t tile) const {

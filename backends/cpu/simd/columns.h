@@ -49,7 +49,8 @@ void combine(const View& y, const Layout& layout, int number, const double* part
 /// all rows + beta * sums.
 template <class Body>
 void column_sums(int64_t rows, int64_t columns, const View& sums, float beta, const Body& body) {
-  const int64_t chunk = row_chunk(columns), chunks = (rows + chunk - 1) / chunk;
+  const int64_t chunk = std::min(row_chunk(columns), std::max<int64_t>(32, (rows + 3) / 4)),  // few rows have two, too
+                chunks = (rows + chunk - 1) / chunk;
   const int64_t blocks = (columns + column_block - 1) / column_block;
   double* partial = sums ? scratch<double>(chunks * columns, Workspace::call) : nullptr;
   parallel_for(chunks * blocks, 1, [&](int64_t begin, int64_t end) {
