@@ -96,6 +96,8 @@ void print_step_json(const StepSubject& subject, const StepTimes& times, const M
                     {"calls", row.calls},
                     {"ms", 1e3 * row.seconds},
                     {"share", row.seconds / times.watched},
+                    {"flops", row.work.flops},
+                    {"bytes", row.work.bytes},
                     {row.work.flops > 0 ? "gflops" : "gigabytes_a_second", rate.giga},
                     {"of_limit", rate.of_limit}});
   }
