@@ -113,12 +113,15 @@ class Stepper:
         with safetensors.safe_open(path, "pt") as file:
             self.workload = json.loads(file.metadata()["workload"])
             numbers = json.loads(file.metadata()["hyper_parameters"])
-            tensors = {name: file.get_tensor(name) for name in file.keys()}
+            parts = {}  # of a name: "batch.3.ids" is part "batch.3"
+            for name in file.keys():
+                part, _, rest = name.rpartition(".") if not name.startswith("model.") else name.partition(".")
+                parts.setdefault(part, {})[rest or name] = file.get_tensor(name).clone()
         self.precision = precision
         form = torch.bfloat16 if precision == "pure" else torch.float32
-        weights = {name[6:]: tensors[name].to(form) for name in tensors if name.startswith("model.")}
-        part = lambda i: {name.split(".", 2)[2]: tensors[name].clone() for name in tensors if name.startswith(f"batch.{i}.")}
-        self.batches = [part(i) for i in range(self.workload["batches"])]
+        weights = {name: tensor.to(form) for name, tensor in parts.pop("model").items()}
+        self.batches = [parts.pop(f"batch.{i}") for i in range(self.workload["batches"])]
+        self.others = parts
         if precision == "pure":
             self.batches = [{name: x.to(form) if x.is_floating_point() else x for name, x in batch.items()} for batch in self.batches]
         self.model = Bert(weights, self.workload) if "layers" in self.workload else Mlp(weights)
