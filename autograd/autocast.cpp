@@ -40,8 +40,9 @@ bool is_kept_wide(const Autocast& now) { return module_policy(now) == CastPolicy
 Tensor shadow_of(const Tensor& x, Dtype dtype) {
   Storage& storage = *x.storage();
   Shadow& shadow = storage.shadow;
-  bool current = shadow.storage && shadow.dtype == dtype && shadow.version == storage.version();
-  if (!shadow.storage || shadow.dtype != dtype || shadow.storage->device() != storage.device()) {
+  const bool usable = shadow.storage && context().may_use(*shadow.storage);
+  bool current = usable && shadow.dtype == dtype && shadow.version == storage.version();
+  if (!usable || shadow.dtype != dtype || shadow.storage->device() != storage.device()) {
     CategoryScope scope(Category::weights);
     shadow = {empty(x.shape(), dtype, x.device()).storage(), dtype, 0};
     current = false;
@@ -62,6 +63,9 @@ std::shared_ptr<const Autocast> checked(std::optional<Autocast> options, Where w
   require<DtypeError>(options->tf32 ? options->low == Dtype::f32 : narrow, "autocast", where,
                       "the low type is bf16 or f16, and f32 with TF32, given ", options->low,
                       options->tf32 ? " with TF32" : "");
+  for (const ModulePolicy& module : options->modules)
+    require(module.policy != CastPolicy::none, "autocast", where,
+            "a module's policy is low, follow, wide or promote: ", module.path);
   return std::make_shared<const Autocast>(*std::move(options));
 }
 

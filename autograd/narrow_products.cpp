@@ -75,11 +75,12 @@ std::shared_ptr<NarrowProducts::Layer> NarrowProducts::layer(const Tensor& weigh
     std::string name = path.empty() ? "linear" : path;
     const auto taken = [&] { return std::ranges::find(layers_, name, [](const auto& one) { return one->name; }); };
     for (int number = 2; taken() != layers_.end(); ++number) name = join(path.empty() ? "linear" : path, "#", number);
-    free = layers_.emplace_back(std::make_shared<Layer>());
+    free = std::make_shared<Layer>();
     free->path = path;
     free->name = name;
     free->form = Tensor(nullptr, weight.shape(), weight.strides(), weight.offset(), weight.dtype());
     free->counts = begin_counts(*free, weight.device());
+    layers_.push_back(free);
   }
   free->owner = weight.storage();
   free->weight = {};
@@ -102,25 +103,28 @@ void NarrowProducts::check(int64_t rows, const Tensor& weight, Where where) cons
   check_product({recipe_.gradient, recipe_.forward, n, k, rows, by_blocks}, "linear", where);
 }
 
-Tensor NarrowProducts::take_loaded(const std::string& name) {
+Tensor NarrowProducts::loaded(const std::string& name) const {
   const auto found = std::ranges::find(loaded_, name, &std::pair<std::string, Tensor>::first);
-  if (found == loaded_.end()) return {};
-  const Tensor out = found->second;
-  loaded_.erase(found);
-  return out;
+  return found == loaded_.end() ? Tensor() : found->second;
+}
+
+void NarrowProducts::forget_loaded(const std::string& name) {
+  std::erase_if(loaded_, [&](const auto& one) { return one.first == name; });
 }
 
 Tensor NarrowProducts::begin_counts(const Layer& layer, Device device) {
   std::vector<int64_t> values(3 * operands, 0);
-  if (const Tensor saved = take_loaded(counts_name(layer.name))) values = to_vector<int64_t>(saved);
-  return from_values(values, {operands, 3}, device);
+  if (const Tensor saved = loaded(counts_name(layer.name))) values = to_vector<int64_t>(saved);
+  const Tensor counts = from_values(values, {operands, 3}, device);
+  forget_loaded(counts_name(layer.name));
+  return counts;
 }
 
 Tensor NarrowProducts::begin_state(const Layer& layer, Operand operand, Device device) {
   CategoryScope scope(Category::optimizer);
   std::vector<float> values(static_cast<size_t>(kernels::delayed_history + recipe_.history), 0.0f);
   values[kernels::delayed_scale] = values[kernels::delayed_inverse] = 1;
-  const Tensor saved = take_loaded(state_name(layer.name, operand));
+  const Tensor saved = loaded(state_name(layer.name, operand));
   if (saved) {
     // All but the newest stand where they stood a step ago: the update below brings back that step, by this recipe.
     const std::vector<float> history = to_vector<float>(saved);
@@ -130,6 +134,7 @@ Tensor NarrowProducts::begin_state(const Layer& layer, Operand operand, Device d
   }
   const Tensor state = from_values(values, {static_cast<int64_t>(values.size())}, device);
   if (saved) kernels::update_delayed_scale(device, state, {}, rule_of(operand), recipe_.most_recent);
+  forget_loaded(state_name(layer.name, operand));
   return state;
 }
 
@@ -176,7 +181,8 @@ NarrowMatrix NarrowProducts::turned(Layer& layer, Operand operand, const Tensor&
 
 NarrowProducts::Weight NarrowProducts::narrow_weight(Layer& layer, const Tensor& weight, bool learn) {
   const uint32_t version = weight.storage()->version();
-  const bool current = layer.weight.straight.codes && layer.version == version;
+  const Tensor& codes = layer.weight.straight.codes;
+  const bool current = codes && layer.version == version && context().may_use(*codes.storage());
   if (!current || (learn && !layer.learnt)) {
     CategoryScope scope(Category::weights);
     Tensor dense = weight;

@@ -99,7 +99,8 @@ class NarrowProducts {
   void load_state(const std::vector<std::pair<std::string, Tensor>>& state, Where where = Where::current());
 
  private:
-  Tensor take_loaded(const std::string& name);
+  Tensor loaded(const std::string& name) const;
+  void forget_loaded(const std::string& name);
   Tensor begin_counts(const Layer& layer, Device device);
   Tensor begin_state(const Layer& layer, Operand operand, Device device);
   Dtype type_of(Operand operand) const { return operand == gradient ? recipe_.gradient : recipe_.forward; }

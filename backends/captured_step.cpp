@@ -1,48 +1,68 @@
 // A watcher of rows that keeps their calls.
 #include "cinta/backends/captured_step.h"
 
+#include <atomic>
 #include <thread>
-
-#include "cinta/backends/kernel.h"
 
 namespace cinta {
 namespace {
 
+constexpr const char* name = "captured_step";
+
 class Capture final : public RowWatcher {
  public:
-  Capture(Device device, std::vector<Callback<void()>>& calls) : device_(device), calls_(calls) {
-    watch_rows(device_, this);
-  }
+  Capture(Device device, std::vector<KeptCall>& calls) : device_(device), calls_(calls) { watch_rows(device_, this); }
   ~Capture() override { watch_rows(device_, nullptr); }
-  void before(const KernelRow&, std::span<const View>) override { depth_ += here(); }
-  void after(const KernelRow&, std::span<const View>) override { depth_ -= here(); }
+  void before(const KernelRow&, std::span<const View>) override {
+    if (here())
+      ++depth_;
+    else
+      ++elsewhere_;
+  }
+  void after(const KernelRow&, std::span<const View>) override {
+    if (here()) --depth_;
+  }
   /// What a row calls, it calls again in a replay.
   bool keeps_calls() const override { return here() && depth_ == 0; }
-  void keep(Callback<void()> call) override { calls_.push_back(std::move(call)); }
+  void keep(KeptCall call) override { calls_.push_back(std::move(call)); }
+
+  void check(Where where) const {
+    require(depth_ == 0, name, where, "no row of the step throws, caught or not: what came after was not captured");
+    require(elsewhere_ == 0, name, where, "rows of ", device_, " run on the capturing thread alone; others ran ",
+            elsewhere_.load());
+  }
 
  private:
   bool here() const { return std::this_thread::get_id() == thread_; }
   Device device_;
-  std::vector<Callback<void()>>& calls_;
+  std::vector<KeptCall>& calls_;
   std::thread::id thread_ = std::this_thread::get_id();
   int depth_ = 0;
+  std::atomic<int> elsewhere_{0};
 };
 
 }  // namespace
 
 CapturedStep::CapturedStep(Device device, const Callback<void()>& step, Where where) : device_(device) {
-  require(!row_watcher(device), "captured_step", where, "nothing else watches the rows of ", device,
+  require(!row_watcher(device), name, where, "nothing else watches the rows of ", device,
           ": a profile, or a capture around this one");
+  context_.set_stream(context().stream(device));
   context_.status(device);  // before what is written in each replay and could lie there
   context_.capture();
   const ContextScope own(context_);
   const Capture capture(device, calls_);
   step();
+  capture.check(where);
 }
 
 void CapturedStep::replay() {
-  for (const Callback<void()>& call : calls_) call();
-  context_.check_status(device_);
+  const bool at_once = runtime_of(device_).host_accessible();
+  for (const KeptCall& call : calls_) {
+    call.make();
+    if (call.reports && at_once) context_.check_status(device_);
+  }
+  if (!at_once) context_.check_status(device_);
+  for (const Callback<void()>& action : context_.repeated()) action();
 }
 
 }  // namespace cinta

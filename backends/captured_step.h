@@ -3,31 +3,34 @@
 #pragma once
 #include <vector>
 
-#include "cinta/core/callback.h"
+#include "cinta/backends/kernel.h"
 #include "cinta/core/context.h"
 
 namespace cinta {
 
-/// What a replay computes is what the step would: bit for bit, over the same memory. So whatever the step reads from
-/// outside stays alive and where it is, and is written between replays: inputs with copy_(), the random state with
-/// set_step(), the rate with Optimizer::prepare(). What the step decides on the host, as sizes, is decided for good.
-/// Tensors that it hands out (a loss) hold the newest replay's numbers.
+/// What a replay computes is what the step would: bit for bit, over the same memory.
+/// - What the step reads from outside stays alive and where it is, and is written between replays: inputs with copy_(),
+///   the random state with set_step(), the rate with Optimizer::prepare(). So what goes from one part of a step to the
+///   next, as a tape from forward to backward, is captured with both, in one capture or in several.
+/// - What the step decides on the host, as sizes, is decided for good.
+/// - Tensors that it hands out (a loss) hold the newest replay's numbers. The optimizer outlives its captured step.
 class CapturedStep {
  public:
-  /// Runs `step`, which uses `device` alone, and captures it. Do it when what is made at first use is there, after a
-  /// step. Throws what `step` does, and ValueError where it would copy from or to the host, or where something else
-  /// watches the rows of `device`.
+  /// Runs `step`, on this thread and on `device` alone, and captures it. Do it when what is made at first use is there,
+  /// after a step. Throws what `step` does, and ValueError where it copies from or to the host, where a row of it
+  /// throws, and where something else watches or uses the rows of `device` meanwhile.
   CapturedStep(Device device, const Callback<void()>& step, Where where = Where::current());
   CapturedStep(const CapturedStep&) = delete;
 
-  /// Runs the rows again. Throws ValueError where one met an index that is out of range.
+  /// Runs the rows again. Throws ValueError where one meets an index that is out of range: at once on devices whose
+  /// memory is the host's, so that what follows has not run, at the end on others.
   void replay();
   size_t rows() const { return calls_.size(); }
 
  private:
   Device device_;
   Context context_;  ///< the step's memory, which nothing else is given
-  std::vector<Callback<void()>> calls_;
+  std::vector<KeptCall> calls_;
 };
 
 }  // namespace cinta

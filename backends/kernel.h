@@ -51,6 +51,12 @@ class KernelRow {
 /// Every row that has at least one function, in no particular order.
 const std::vector<KernelRow*>& kernel_table();
 
+/// A call of a row that can be made again, with the same operands.
+struct KeptCall {
+  Callback<void()> make;
+  bool reports;  ///< it writes bad data down in a status record (core/context.h)
+};
+
 /// Sees the calls of rows from outside: profilers, counters.
 class RowWatcher {
  public:
@@ -59,10 +65,9 @@ class RowWatcher {
   /// are its operands in order, absent ones too; those within a struct are not seen.
   virtual void before(const KernelRow& row, std::span<const View> views) = 0;
   virtual void after(const KernelRow& row, std::span<const View> views) = 0;
-  /// Whether the call that has just run is to be kept; keep() is then given it, to be made again with the same
-  /// operands.
+  /// Whether the call that has just run is to be kept; keep() is then given it.
   virtual bool keeps_calls() const { return false; }
-  virtual void keep(Callback<void()>) {}
+  virtual void keep(KeptCall) {}
 };
 /// From now on `watcher` sees the rows of `device`, whatever thread calls them; null: nobody does. The functions of
 /// watched rows stand aside, so that a call finds an empty cell and asks; a call that nobody watches asks nothing.
@@ -121,7 +126,8 @@ class Kernel<void(Args...)> : public KernelRow {
     watcher.before(*this, views);
     function(args...);
     watcher.after(*this, views);
-    if (watcher.keeps_calls()) watcher.keep([function, args...] { function(args...); });
+    constexpr bool reports = (std::is_same_v<Args, void*> || ...);
+    if (watcher.keeps_calls()) watcher.keep({[function, args...] { function(args...); }, reports});
   }
 
   std::array<Function, max_backends> column_{};

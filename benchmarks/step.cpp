@@ -136,13 +136,14 @@ void main_program(Options options) {
   const int64_t steps = options.get("steps", int64_t{20}), warm_up = options.get("warm-up", int64_t{5});
   const bool serving = options.get("serve", int64_t{0}), captured = options.get("captured", int64_t{0});
   options.finish();
+  const int64_t captures = captured ? 2 * description["batches"].get<int64_t>() : 0;
   if (!export_path.empty()) return export_tensors(*workload, description, export_path);
   const std::unique_ptr<optim::Optimizer> optimizer = make_optimizer(optimizer_name, *workload);
   Stepper stepper(*workload, *optimizer, precision, description["batches"], captured);
   if (serving) return serve(stepper, resident_before);
   report(stepper,
          {{"workload", description}, {"optimizer", optimizer_name}, {"precision", precision}, {"captured", captured}},
-         warm_up, steps, json);
+         std::max(warm_up, captures), steps, json);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "cinta/core/allocator.h"
+#include "cinta/core/storage.h"
 
 namespace cinta {
 namespace {
@@ -87,6 +88,10 @@ void Context::check_copy(const char* what, Where where) const {
   require(!captures_, what, where,
           "a captured step copies nothing from or to the host, because a replay would repeat what was there: make "
           "tensors before it, write into them between replays (copy_(), Random::set_step(), Optimizer::prepare())");
+}
+
+bool Context::may_use(const Storage& copy) {
+  return !captures_ || copy.is_slice() || copy.pool() == pool(copy.device()).get();
 }
 
 Context& context() {

@@ -3,7 +3,9 @@
 #pragma once
 #include <array>
 #include <memory>
+#include <vector>
 
+#include "cinta/core/callback.h"
 #include "cinta/core/error.h"
 #include "cinta/core/memory.h"
 #include "cinta/core/runtime.h"
@@ -11,6 +13,7 @@
 namespace cinta {
 
 class Pool;
+class Storage;
 
 /// Where a kernel writes down bad data it met (a label out of range); read by the host after the step.
 struct Status {
@@ -33,10 +36,19 @@ class Context {
   /// The same for an op that has just run, by name, where that costs no waiting: on devices whose memory is the host's.
   /// Others report at the host's next read.
   void check_status_of(const char* op, Device device, Where where);
-  /// From now on what happens here is captured, to be replayed: check_copy() throws ValueError, because a replay would
-  /// repeat what the host gave once.
+  /// From now on what happens here is captured, to be replayed.
   void capture() { captures_ = true; }
+  bool captures() const { return captures_; }
+  /// Throws ValueError where this context captures: a replay would repeat what the host gave or saw once.
   void check_copy(const char* what, Where where) const;
+  /// False for a copy that was made before this context began to capture, whose making a replay would not repeat, and
+  /// whose memory is not its own. A slice of a buffer has an owner who keeps it.
+  bool may_use(const Storage& copy);
+  /// What the host does with each replay, beside its rows; nothing where this context does not capture.
+  void repeat(const Callback<void()>& action) {
+    if (captures_) repeated_.push_back(action);
+  }
+  const std::vector<Callback<void()>>& repeated() const { return repeated_; }
 
  private:
   Status take_report(Device device);
@@ -46,6 +58,7 @@ class Context {
   static constexpr int max_indices = 16;                                     ///< devices of one kind
   std::array<std::array<PerDevice*, max_indices>, max_backends> entries_{};  // threads may meet at an empty one
   bool captures_ = false;
+  std::vector<Callback<void()>> repeated_;
 };
 
 /// The context of this thread: the process's own unless a ContextScope is alive.

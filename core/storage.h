@@ -34,6 +34,9 @@ class Storage {
   void* data() const { return data_; }
   int64_t bytes() const { return block_.bytes; }
   Device device() const { return device_; }
+  /// Whether this range is part of another storage; else `pool` is where it was allocated.
+  bool is_slice() const { return parent_ != nullptr; }
+  const Pool* pool() const { return pool_.get(); }
 
   /// Moves this range into `parent` (its old memory is given back; the caller has copied what it wants to keep).
   void rebind(std::shared_ptr<Storage> parent, int64_t offset);

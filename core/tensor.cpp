@@ -41,6 +41,7 @@ void Tensor::check_host(Dtype wanted, Where where) const {
   require<DtypeError>(dtype_ == wanted, "data", where, "the tensor holds ", wanted, ": ", *this);
   require<DeviceError>(runtime_of(device()).host_accessible(), "data", where, "the host can read the memory: ", *this);
   require<ShapeError>(contiguous(), "data", where, "the tensor is contiguous: ", *this);
+  context().check_copy("data", where);
 }
 
 template <class T>

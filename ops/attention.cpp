@@ -7,7 +7,7 @@
 
 #include "cinta/autograd/function.h"
 #include "cinta/backends/kernels/attention.h"
-#include "cinta/core/runtime.h"
+#include "cinta/core/context.h"
 #include "cinta/ops/check.h"
 #include "cinta/ops/dropout.h"
 #include "cinta/ops/elementwise.h"
@@ -165,7 +165,7 @@ struct SelfAttention : Core {
 /// Offsets that begin with 0, do not fall and end within the sample's `length`, where the host can see them; the
 /// kernels clamp others, but leave out what lies before the first.
 void check_offsets(const char* op, const Tensor& offsets, int64_t length, Where where) {
-  if (!offsets || !runtime_of(offsets.device()).host_accessible()) return;
+  if (!offsets || !runtime_of(offsets.device()).host_accessible() || context().captures()) return;
   int32_t before = 0;
   for (const int32_t offset : offsets.data<int32_t>(where)) {
     require(offset >= before && offset <= length && offsets.data<int32_t>(where)[0] == 0, op, where,
@@ -215,8 +215,10 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
   require<ShapeError>(!options.offsets || k.size(2) == q.size(2), op, where, "offsets cut q and k alike: q ", q, ", k ",
                       k);
   Attention self = with_options<Attention>(op, options, q, q.size(2), q.size(3), where);
-  if (autograd::multiplies_tf32()) [[unlikely]]
-    return tf32_result(autograd::apply(std::move(self), where, tf32_operand(q), tf32_operand(k), tf32_operand(v)));
+  if (multiplies_tf32(op, q, where)) [[unlikely]]
+    return tf32_result(
+        autograd::apply(std::move(self), where, tf32_operand(q, where), tf32_operand(k, where), tf32_operand(v, where)),
+        where);
   return autograd::apply(std::move(self), where, q, k, v);
 }
 
@@ -228,8 +230,8 @@ Tensor self_attention(const Tensor& qkv, int heads, const AttentionOptions& opti
                       "qkv[B,S,3*heads*D] for ", heads, " heads, given ", qkv);
   SelfAttention self = with_options<SelfAttention>(op, options, qkv, qkv.size(1), qkv.size(2) / (3 * heads), where);
   self.heads = heads;
-  if (autograd::multiplies_tf32()) [[unlikely]]
-    return tf32_result(autograd::apply(std::move(self), where, tf32_operand(qkv)));
+  if (multiplies_tf32(op, qkv, where)) [[unlikely]]
+    return tf32_result(autograd::apply(std::move(self), where, tf32_operand(qkv, where)), where);
   return autograd::apply(std::move(self), where, qkv);
 }
 

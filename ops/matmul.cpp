@@ -173,8 +173,9 @@ Tensor matmul(const Tensor& left, const Tensor& right, Where where) {
                       "operands have at least two dimensions: lhs ", left, " x rhs ", right);
   require<ShapeError>(left.size(-1) == right.size(-2), "matmul", where, "inner sizes differ: lhs ", left, " x rhs ",
                       right, " (", left.size(-1), " != ", right.size(-2), ")");
-  if (autograd::multiplies_tf32()) [[unlikely]]
-    return tf32_result(apply(Matmul{where, {}, {}}, where, tf32_operand(left), tf32_operand(right)));
+  if (multiplies_tf32("matmul", left, where)) [[unlikely]]
+    return tf32_result(apply(Matmul{where, {}, {}}, where, tf32_operand(left, where), tf32_operand(right, where)),
+                       where);
   return apply(Matmul{where, {}, {}}, where, left, right);
 }
 
@@ -193,9 +194,10 @@ Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation a
     const Dtype dtype = mode().autocast->low;
     return activate(narrow_linear(std::move(products), x, w, bias, dtype, where), activation);
   }
-  if (autograd::multiplies_tf32()) [[unlikely]] {
+  if (multiplies_tf32("linear", x, where)) [[unlikely]] {
     const Linear product{Activation::none, false, {}, {}, {}, {}, {}};
-    const Tensor y = tf32_result(apply(product, where, tf32_operand(x), tf32_operand(w), Tensor()));
+    const Tensor y =
+        tf32_result(apply(product, where, tf32_operand(x, where), tf32_operand(w, where), Tensor()), where);
     return activate(bias ? add(y, bias, where) : y, activation);  // the bias gets sums of what was not rounded
   }
   const bool recorded = mode().recording && (x.slot || w.slot || (bias && bias.slot));

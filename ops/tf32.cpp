@@ -3,6 +3,7 @@
 
 #include "cinta/autograd/function.h"
 #include "cinta/backends/kernels/quantize.h"
+#include "cinta/ops/check.h"
 #include "cinta/ops/rows.h"
 
 namespace cinta {
@@ -29,12 +30,19 @@ struct Result {
   static constexpr bool backward_uses_ops = true;
   Tensor forward(const Tensor& y) { return detach(y); }
   void save(const Tensor&, const Tensor&) {}
-  void backward(const Tensor& dy, Sinks sinks) { sinks[0].put(tf32_operand(dy)); }
+  void backward(const Tensor& dy, Sinks sinks) { sinks[0].put(tf32_operand(dy, Where())); }
 };
 
 }  // namespace
 
-Tensor tf32_operand(const Tensor& x) { return x.dtype() == Dtype::f32 ? apply(Operand{}, Where(), x) : x; }
-Tensor tf32_result(const Tensor& y) { return y.dtype() == Dtype::f32 ? apply(Result{}, Where(), y) : y; }
+bool multiplies_tf32(const char* op, const Tensor& x, Where where) {
+  const bool multiplies = autograd::multiplies_tf32();
+  if (multiplies) [[unlikely]]
+    check_rows({&kernels::quantize}, op, x, where);
+  return multiplies;
+}
+
+Tensor tf32_operand(const Tensor& x, Where where) { return x.dtype() == Dtype::f32 ? apply(Operand{}, where, x) : x; }
+Tensor tf32_result(const Tensor& y, Where where) { return y.dtype() == Dtype::f32 ? apply(Result{}, where, y) : y; }
 
 }  // namespace cinta

@@ -6,9 +6,11 @@
 
 namespace cinta {
 
+/// Whether `op` is to multiply TF32 numbers. Throws DeviceError where the device of `x` cannot round to them.
+bool multiplies_tf32(const char* op, const Tensor& x, Where where);
 /// `x` as a product reads it: rounded to nearest where it is f32, itself where it has another type.
-Tensor tf32_operand(const Tensor& x);
+Tensor tf32_operand(const Tensor& x, Where where);
 /// What products of such operands gave, as it is: its gradient, an operand of their gradients' products, is rounded.
-Tensor tf32_result(const Tensor& y);
+Tensor tf32_result(const Tensor& y, Where where);
 
 }  // namespace cinta

@@ -52,28 +52,47 @@ Optimizer::SegmentTable Optimizer::make_table(const Group& group) const {
 
 Tensor Optimizer::step(const StepOptions& options, Where where) {
   const autograd::Phase phase("optimizer");
+  const double rate = checked_rate(options.rate_factor, where);
   collect_gradients(options, where);
-  begin_step(options.rate_factor, where);
+  begin_step(rate);
   return run_rows(options);
 }
 
 void Optimizer::prepare(double rate_factor, Where where) {
-  begin_step(rate_factor, where);
-  mark_written();  // a replay's sweep tells nobody
-}
-
-void Optimizer::begin_step(double rate_factor, Where where) {
-  const double rate = rule_.rate * rate_factor;
-  require(std::isfinite(rate) && rate >= 0, rule_.name, where, "the rate of step ", steps_,
-          " is finite and not negative: ", rule_.rate, " * ", rate_factor);
-  copy_bytes(scalars_, from_values(std::vector<float>{static_cast<float>(rate), 1, 1, 1}, scalars_.shape()));
-  ++steps_;
+  begin_step(checked_rate(rate_factor, where));
+  prepared_ = true;
+  for (Unit& unit : units_) unit.renew_shadows();
 }
 
 Tensor Optimizer::update(const StepOptions& options, Where where) {
   const autograd::Phase phase("optimizer");
+  require(options.rate_factor == 1, rule_.name, where,
+          "prepare() is given the rate's factor, not update(): ", options.rate_factor);
+  take_preparation(where);
   collect_gradients(options, where);
-  return run_rows(options);
+  const Tensor norm = run_rows(options);
+  context().repeat([this, where] {
+    mark_written();
+    take_preparation(where);
+  });
+  return norm;
+}
+
+void Optimizer::take_preparation(Where where) {
+  require(std::exchange(prepared_, false), rule_.name, where,
+          "prepare() comes before each update() and each of its replays: this one had the rate of the step before");
+}
+
+double Optimizer::checked_rate(double rate_factor, Where where) const {
+  const double rate = rule_.rate * rate_factor;
+  require(std::isfinite(rate) && rate >= 0, rule_.name, where, "the rate of step ", steps_,
+          " is finite and not negative: ", rule_.rate, " * ", rate_factor);
+  return rate;
+}
+
+void Optimizer::begin_step(double rate) {
+  copy_bytes(scalars_, from_values(std::vector<float>{static_cast<float>(rate), 1, 1, 1}, scalars_.shape()));
+  ++steps_;
 }
 
 void Optimizer::collect_gradients(const StepOptions& options, Where where) {

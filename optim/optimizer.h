@@ -12,7 +12,7 @@ namespace cinta::optim {
 using NamedTensor = std::pair<std::string, Tensor>;
 
 struct StepOptions {
-  double rate_factor = 1;               ///< what the schedule says for this step; update() has it from prepare()
+  double rate_factor = 1;               ///< what the schedule says for this step; prepare() takes it for update()
   std::optional<double> max_norm = {};  ///< clip the global gradient norm to it; 0: measure only; none: not even that
   Tensor loss_scale = {};               ///< f32[1] on the device: the gradients are of the loss times it (loss_scale.h)
 };
@@ -30,7 +30,8 @@ class Optimizer {
   /// where they are; the schedule alone goes on, so that the host need not know. Gradients are left as they are.
   Tensor step(const StepOptions& options = {}, Where where = Where::current());
   /// The two halves of step(), for one that is captured (backends/captured_step.h). prepare(), before each replay: the
-  /// step counts and its rate goes to the device. update(), in what is captured: the rest, with rows alone.
+  /// step counts, its rate goes to the device, and shadows follow what was written into weights meanwhile. update(), in
+  /// what is captured: the rest, with rows alone. Throws ValueError without a prepare() of its own.
   void prepare(double rate_factor = 1, Where where = Where::current());
   Tensor update(const StepOptions& options = {}, Where where = Where::current());
   /// From now on the sweeps also write the f32 weights in `dtype` (bf16 or f16), where autocast finds them: no step
@@ -73,7 +74,9 @@ class Optimizer {
   };
   SegmentTable make_table(const Group& group) const;
   void collect_gradients(const StepOptions& options, Where where);
-  void begin_step(double rate_factor, Where where);
+  double checked_rate(double rate_factor, Where where) const;
+  void begin_step(double rate);
+  void take_preparation(Where where);
   Tensor run_rows(const StepOptions& options);
   void mark_written();
   std::vector<NamedTensor> slices() const;
@@ -84,6 +87,7 @@ class Optimizer {
   Tensor scalars_, updates_;
   std::optional<GlobalNorm> norm_;
   int64_t steps_ = 0;
+  bool prepared_ = false;
 };
 
 }  // namespace cinta::optim

@@ -141,6 +141,19 @@ void Unit::add_shadows(Dtype dtype) {
   }
 }
 
+void Unit::renew_shadows() {
+  for (Group& group : groups_)
+    for (const Range& range : group.ranges) {
+      const Tensor& weights = range.parameter.tensor;
+      Shadow& shadow = weights.storage()->shadow;
+      const uint32_t version = weights.storage()->version();
+      if (!range.shadow || (shadow.storage == range.shadow && shadow.version == version)) continue;
+      kernels::copy(weights.device(), Group::slice(group.shadow, range), weights);
+      range.shadow->mark_written("autocast");
+      shadow = {range.shadow, group.shadow.dtype(), version};
+    }
+}
+
 void Unit::mark_written(const char* writer) {
   for (Group& group : groups_) {
     if (!group.trained) continue;

@@ -51,6 +51,8 @@ class Unit {
   void add_state(size_t count);
   /// Makes shadows of all f32 weights, which are the storages' own from now on.
   void add_shadows(Dtype dtype);
+  /// Brings shadows up to date with weights that were written since the last sweep.
+  void renew_shadows();
   /// Tells the tape that the trained weights were overwritten by `writer`.
   void mark_written(const char* writer);
 

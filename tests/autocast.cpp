@@ -79,6 +79,10 @@ TEST_CASE("each op is presented with the types of its policy", "[autocast]") {
   CHECK(linear(x, w).dtype() == Dtype::f32);
   CHECK_THAT(error_of<DtypeError>([] { AutocastScope(Autocast{.low = Dtype::f8e4m3}); }),
              Catch::Contains("the low type is bf16 or f16, and f32 with TF32, given f8e4m3"));
+  CHECK_THAT(error_of<ValueError>([] {
+               AutocastScope(Autocast{.modules = {{"net", CastPolicy::none}}});
+             }),
+             Catch::Contains("a module's policy is low, follow, wide or promote: net"));
   CHECK(cast_policy("linear") == CastPolicy::low);
   CHECK(cast_policy("hardswish") == CastPolicy::promote);
 }

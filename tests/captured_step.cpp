@@ -2,14 +2,17 @@
 #include "cinta/backends/captured_step.h"
 
 #include <catch2/catch.hpp>
+#include <thread>
 
 #include "autocast_helpers.h"
 #include "bert_helpers.h"
 #include "cinta/autograd/narrow_products.h"
 #include "cinta/autograd/tape.h"
-#include "cinta/backends/kernel.h"
+#include "cinta/backends/kernels/quantize.h"
 #include "cinta/models/mlp.h"
+#include "cinta/ops/activation.h"
 #include "cinta/ops/loss.h"
+#include "cinta/ops/matmul.h"
 #include "cinta/optim/adamw.h"
 #include "cinta/optim/loss_scale.h"
 #include "cinta/train/precision.h"
@@ -128,6 +131,78 @@ TEST_CASE("a step that adds up gradients is captured in parts", "[captured]") {
   CHECK(run(true) == run(false));
 }
 
+namespace {
+
+/// Which parts of a step are captured.
+struct Parts {
+  bool first, more, update, evaluation;
+};
+
+/// The losses of an evaluation before and after each update, where a step has two micro-batches and somebody writes
+/// into a weight between the steps.
+Numbers train_in_parts(const std::string& precision, bool shadows, Parts captured) {
+  models::Mlp model({16, 32, 16}, 3);
+  const Tensor x = spread({16, 16}, 1), labels = full({16}, 2, Dtype::i64);
+  optim::AdamW optimizer(model.parameters(), {.rate = 0.01});
+  const std::optional<autograd::Autocast> types = train::parse_precision(precision);
+  if (shadows) optimizer.keep_shadows(Dtype::bf16);
+  const auto forward = [&] {
+    const autograd::AutocastScope scope(types);
+    return cross_entropy(model(x), labels);
+  };
+  Tensor loss;
+  const auto evaluate = [&] {
+    const autograd::NoGrad off;
+    loss = detach(forward());
+  };
+  const auto more = [&] { autograd::backward(forward()); };
+  const auto first = [&] { optimizer.zero_gradients(), more(); };
+  const auto update = [&] {
+    optimizer.update({.max_norm = 1});
+    if (types && types->products) types->products->update(optimizer.gradient_factor());
+  };
+  std::optional<CapturedStep> parts[4];
+  const auto run = [&](int part, bool capture, const Callback<void()>& step) {
+    if (parts[part])
+      parts[part]->replay();
+    else if (capture)
+      parts[part].emplace(cpu, step);
+    else
+      step();
+  };
+  Numbers out;
+  for (int number = 0; number < 6; ++number) {
+    const bool warm = number > 0;
+    optimizer.prepare();
+    run(0, warm && captured.first, first);
+    run(3, warm && captured.evaluation, evaluate);
+    out.push_back(values(loss));
+    run(1, warm && captured.more, more);
+    run(2, warm && captured.update, update);
+    run(3, warm && captured.evaluation, evaluate);
+    out.push_back(values(loss));
+    const Tensor weight = model.parameters()[0].tensor;
+    const autograd::NoGrad off;
+    if (number % 2) copy_(weight, spread(weight.shape(), static_cast<uint32_t>(number)));
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("parts of a step are captured, with evaluations and written weights between", "[captured]") {
+  for (const auto& [precision, shadows] :
+       {std::pair{"fp32", false}, {"bf16", false}, {"bf16", true}, {"fp8", false}, {"fp8/delayed,history=3", true}}) {
+    const Numbers plain = train_in_parts(precision, shadows, {});
+    for (const Parts& captured : {Parts{true, true, true, true}, Parts{false, true, false, false},
+                                  Parts{false, false, true, false}, Parts{false, false, false, true}}) {
+      INFO(precision << (shadows ? " with shadows" : "") << captured.first << captured.more << captured.update
+                     << captured.evaluation);
+      CHECK(train_in_parts(precision, shadows, captured) == plain);
+    }
+  }
+}
+
 TEST_CASE("what a replay could not repeat is refused, and nothing goes on being captured", "[captured]") {
   models::Mlp model({6, 5, 3}, 3);
   const Tensor x = spread({8, 6}, 1), labels = full({8}, 2, Dtype::i64);
@@ -137,23 +212,72 @@ TEST_CASE("what a replay could not repeat is refused, and nothing goes on being 
   };
   CHECK_THAT(fault([] { from_values<float>({1}, {1}); }), Catch::Contains("[from_values] a captured step copies"));
   CHECK_THAT(fault([&] { item(cross_entropy(model(x), labels)); }), Catch::Contains("[to_vector] a captured step"));
+  CHECK_THAT(fault([&] { x.data<float>()[0] = 1; }), Catch::Contains("[data] a captured step"));
   CHECK_THAT(fault([&] { optimizer.step(); }), Catch::Contains("Optimizer::prepare()"));
   CHECK_THAT(fault([&] { Random(3).set_step(1); }), Catch::Contains("a captured step copies"));
   CHECK_THAT(fault([&] { CapturedStep(cpu, [] {}); }), Catch::Contains("nothing else watches the rows of cpu"));
+  CHECK_THAT(fault([&] {
+               try {
+                 kernels::quantize(cpu, x, x, {}, {8, 6}, {});
+                 kernels::quantize(cpu, labels, x, {}, {8, 6}, {});
+               } catch (const Error&) {
+               }
+               relu(x);
+             }),
+             Catch::Contains("no row of the step throws"));
+  CHECK_THAT(fault([&] { std::thread([&] { relu(x); }).join(); }),
+             Catch::Contains("run on the capturing thread alone"));
   CHECK(row_watcher(cpu) == nullptr);
   CHECK(optimizer.steps() == 0);
   CHECK(item(full({}, 3)) == 3);
 }
 
+TEST_CASE("an update wants a preparation of its own", "[captured]") {
+  models::Mlp model({6, 5, 3}, 3);
+  optim::AdamW optimizer(model.parameters(), {.rate = 0.01});
+  const auto fault = [&](const Callback<void()>& call) { return error_of<ValueError>([&] { call(); }); };
+  CHECK_THAT(fault([&] { optimizer.update(); }), Catch::Contains("prepare() comes before each update()"));
+  optimizer.prepare();
+  CHECK_THAT(fault([&] { optimizer.update({.rate_factor = 0.5}); }), Catch::Contains("given the rate's factor"));
+  CapturedStep step(cpu, [&] { optimizer.update(); });
+  CHECK_THAT(fault([&] { step.replay(); }), Catch::Contains("each of its replays"));
+  optimizer.prepare();
+  CHECK_NOTHROW(step.replay());
+  CHECK(optimizer.steps() == 2);
+}
+
+TEST_CASE("fp8 goes on after a capture that came too early", "[captured]") {
+  const auto run = [](bool too_early) {
+    Tensor weight = leaf({16, 32}, 2);
+    const Tensor x = spread({16, 32}, 1);
+    const autograd::Autocast types = *train::parse_precision("fp8/delayed,history=3");
+    const auto step = [&] {
+      const autograd::AutocastScope scope(types);
+      autograd::backward(linear(x, weight), {.seeds = {full({16, 16}, 1, Dtype::bf16)}});
+    };
+    if (too_early) CHECK_THROWS_AS(CapturedStep(cpu, step), ValueError);
+    step();
+    CHECK(types.products->take_counts().size() == 1);
+    return values(autograd::gradient(weight));
+  };
+  CHECK(run(true) == run(false));
+}
+
 TEST_CASE("an index that is out of range is told by the replay that meets it", "[captured]") {
-  const Tensor x = spread({4, 3}, 1), labels = full({4}, 2, Dtype::i64);
+  const Tensor x = spread({4, 3}, 1), labels = full({4}, 2, Dtype::i64), after = full({}, 0);
   Tensor loss;
-  CapturedStep step(cpu, [&] { loss = cross_entropy(x, labels); });
+  CapturedStep step(cpu, [&] {
+    loss = cross_entropy(x, labels);
+    fill_(after, 2);
+  });
   CHECK(step.rows() > 0);
   const double before = item(loss);
   copy_(labels, full({4}, 3, Dtype::i64));
+  fill_(after, 7);
   CHECK_THROWS_AS(step.replay(), ValueError);
+  CHECK(item(after) == 7);  // what follows has not run
   copy_(labels, full({4}, 2, Dtype::i64));
   step.replay();
   CHECK(item(loss) == before);
+  CHECK(item(after) == 2);
 }

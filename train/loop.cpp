@@ -338,7 +338,7 @@ class Run {
   Where where_;
   optim::AdamW optimizer_;
   optim::LossScaler scaler_;
-  std::shared_ptr<autograd::NarrowProducts> products_;  ///< null but in fp8 and tf32
+  std::shared_ptr<autograd::NarrowProducts> products_;  ///< null but in fp8
   const data::BatchSource* source_;
   std::optional<data::RepeatedBatches> repeated_;
   std::optional<data::Prefetcher> loader_;

@@ -10,8 +10,8 @@
 namespace cinta::train {
 
 /// fp32: no autocast; bf16, fp16: autocast to them; tf32: products multiply f32 rounded to TF32;
-/// "bf16/wide=PATH,low=PATH,promote=PATH": but by these policies in these modules. fp8: bf16, and linear layers multiply 8-bit numbers; "fp8/RECIPE" as
-/// parse_product_recipe() reads it. Throws ValueError for any other name.
+/// "bf16/wide=PATH,low=PATH,promote=PATH": but by these policies in these modules. fp8: bf16, and linear layers
+/// multiply 8-bit numbers; "fp8/RECIPE" as parse_product_recipe() reads it. Throws ValueError for any other name.
 std::optional<autograd::Autocast> parse_precision(std::string_view name, Where where = Where::current());
 
 /// Adds what 8-bit formats did to the numbers of training: the shares that were too large for them (fp8_saturated) and

@@ -122,30 +122,20 @@ const Plan* plan_for(const Key& key) {
   return plan.get();
 }
 
-/// What a plan is run on. A thread makes it once for each plan: to make it costs as much as a small product.
-struct Operands {
-  explicit Operands(const Plan& plan)
-      : a(at(plan.a)), b(at(plan.b)), y(at(plan.y)), workspace(at(plan.workspace)), bias(at(plan.bias)) {}
-  static dnnl::memory at(const dnnl::memory::desc& desc) { return {desc, engine(), DNNL_MEMORY_NONE}; }
-  dnnl::memory a, b, y, workspace, bias;
-};
-
 /// Runs `product` by its plan on the calling thread.
 void run(const Plan& plan, const Gemm& product) {
   const OneThread alone;
-  thread_local std::unordered_map<const Plan*, Operands> made_here;
-  thread_local const dnnl::stream stream(engine());
-  const auto& [a, b, y, workspace, bias] = made_here.try_emplace(&plan, plan).first->second;
-  a.set_data_handle(product.a.data);
-  b.set_data_handle(product.b.data);
-  y.set_data_handle(product.y.data);
-  workspace.set_data_handle(scratch(static_cast<int64_t>(plan.workspace.get_size()), Workspace::tile));
-  if (product.bias.data) bias.set_data_handle(product.bias.data);
+  const auto at = [](const dnnl::memory::desc& desc, void* data) { return dnnl::memory(desc, engine(), data); };
+  const dnnl::memory a = at(plan.a, product.a.data), b = at(plan.b, product.b.data), y = at(plan.y, product.y.data),
+                     bias = at(plan.bias, product.bias.data),
+                     workspace =
+                         at(plan.workspace, scratch(static_cast<int64_t>(plan.workspace.get_size()), Workspace::tile));
   const std::array<dnnl_exec_arg_t, 5> arguments{{{DNNL_ARG_SRC, a.get()},
                                                   {DNNL_ARG_WEIGHTS, b.get()},
                                                   {DNNL_ARG_DST, y.get()},
                                                   {DNNL_ARG_SCRATCHPAD, workspace.get()},
                                                   {DNNL_ARG_BIAS, bias.get()}}};
+  thread_local const dnnl::stream stream(engine());
   const int count = product.bias.data ? 5 : 4;
   dnnl::error::wrap_c_api(dnnl_primitive_execute(plan.primitive.get(), stream.get(), count, arguments.data()),
                           "a matrix product of oneDNN failed");

@@ -20,7 +20,7 @@ inline Curve gelu_curve(float x) {
   const float near =
       0.5f + x * math::polynomial(x * x, 0.39894228f, -0.0664903654f, 0.00997323066f, -0.00118478209f, 0.000107261754f);
   const float below = math::select(m<0.6f, near, x> 0 ? 1 - tail : tail);
-  return {math::select(m < 0.6f, x * near, (x > 0 ? x : 0) - cut),
+  return {math::select(m<0.6f, x * near, x> 0 ? x - cut : -cut),
           below + (x > 0 ? m : -m) * (0.39894228f * bell.value())};
 }
 
@@ -38,7 +38,7 @@ inline Curve gelu_tanh_curve(float x) {
 
 inline Curve silu_curve(float x) {
   const auto [value, slope] = math::logistic(x);
-  return {x * value, value + x * slope};
+  return {x * math::sigmoid(x), value + x * slope};
 }
 
 inline float softplus_value(float x) { return math::select(x > 20, x, math::log1p(math::exp(x))); }

@@ -44,7 +44,7 @@ const InstallUnary gelu{kernels::gelu, unary([](float x, S) { return gelu_curve(
                                              [](float x, S) { return gelu_curve(x).slope; })};
 const InstallUnary gelu_tanh{kernels::gelu_tanh, unary([](float x, S) { return gelu_tanh_curve(x).value; },
                                                        [](float x, S) { return gelu_tanh_curve(x).slope; })};
-const InstallUnary silu{kernels::silu, unary([](float x, S) { return x * math::sigmoid(x); },
+const InstallUnary silu{kernels::silu, unary([](float x, S) { return silu_curve(x).value; },
                                              [](float x, S) { return silu_curve(x).slope; })};
 const InstallUnary tanh{kernels::tanh,
                         unary([](float x, S) { return math::tanh(x); }, [](float y, S) { return tanh_slope(y); })};
