@@ -1,6 +1,7 @@
-// layer_norm and rms_norm.
+// layer_norm and rms_norm, and what they keep.
 #include "cinta/ops/normalize.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "cinta/autograd/autocast.h"
@@ -18,44 +19,88 @@ namespace {
 using autograd::Saved;
 using autograd::Sinks;
 
+/// What a norm keeps of its operand: itself, or where it is wide and what follows reads a low copy of the result, its
+/// normalised rows in that type: half the bytes, and no number beyond sqrt(N).
+struct Kept {
+  Saved x, normal;
+  std::shared_ptr<autograd::Slot> slot;  // of an operand whose values are not kept
+  Tensor made;                           // the rows, between forward and save
+
+  /// The rows to write in forward, where they will be kept.
+  View begin(bool recorded, const Tensor& in, const Tensor& shadow) {
+    if (!recorded || !shadow || in.dtype() == shadow.dtype()) return {};
+    made = empty(in.shape(), shadow.dtype(), in.device());
+    return as_rows(made);
+  }
+  void save(const Tensor& in) {
+    slot = in.slot;
+    if (made)
+      normal.keep(std::exchange(made, {}));
+    else
+      x.keep(in);
+  }
+  Tensor normal_rows() { return normal ? as_rows(normal.get()) : Tensor(); }
+  Tensor x_rows() { return normal ? Tensor() : as_rows(x.get()); }
+  const Shape& shape() { return (normal ? normal : x).get().shape(); }
+  /// The operand, as near as what is kept says it.
+  Tensor operand(const Tensor& mean, const Tensor& rstd, Dtype type) {
+    if (!normal) return x.get();
+    const Tensor rows = cast(normal_rows(), type), scale = reshape(rstd, {rstd.numel(), 1});
+    Tensor in = rows / scale;
+    if (mean) in = in + reshape(mean, {mean.numel(), 1});
+    in = reshape(in, normal.get().shape());
+    in.slot = slot;
+    return in;
+  }
+};
+
 struct LayerNorm {
   static constexpr const char* name = "layer_norm";
   float eps;
-  Saved x, gain, bias, mean, rstd;
-  Tensor row_mean, row_rstd;  // between forward and save
+  bool recorded;
+  Dtype type = Dtype::f32;  // of the operand and the result
+  Kept kept = {};
+  Saved gain = {}, bias = {}, mean = {}, rstd = {};
+  Tensor row_mean = {}, row_rstd = {};  // between forward and save
 
   Tensor forward(const Tensor& in, const Tensor& g, const Tensor& b) {
     const Tensor rows = as_rows(in);
+    type = in.dtype();
     Tensor y = empty_like(in);
     const Tensor shadow = autograd::shadow_to_write(name, y);
     row_mean = empty({rows.size(0)}, statistics_type(in.dtype()), in.device());
     row_rstd = empty_like(row_mean);
-    kernels::layer_norm(in.device(), as_rows(y), shadow ? as_rows(shadow).view() : View{}, row_mean, row_rstd, rows,
-                        dense(g).view(), dense(b).view(), eps);
+    kernels::layer_norm(in.device(), as_rows(y), shadow ? as_rows(shadow).view() : View{},
+                        kept.begin(recorded, in, shadow), row_mean, row_rstd, rows, dense(g).view(), dense(b).view(),
+                        eps);
     return y;
   }
   void save(const Tensor&, const Tensor& in, const Tensor& g, const Tensor& b) {
-    x.keep(in);
+    kept.save(in);
     gain.keep(g);
     bias.keep(b);
     mean.keep(std::exchange(row_mean, {}));
     rstd.keep(std::exchange(row_rstd, {}));
   }
   void backward(const Tensor& dy, Sinks sinks) {
-    const Tensor &in = x.get(), g = gain ? gain.get() : Tensor();
-    const Dtype wide = statistics_type(in.dtype());
-    const Device device = in.device();
+    const Tensor normal = kept.normal_rows(), in = kept.x_rows(), g = gain ? gain.get() : Tensor();
+    const Shape& shape = kept.shape();
+    const Dtype wide = statistics_type(type);
+    const Device device = dy.device();
     Tensor dx;
-    if (sinks[0].wanted()) dx = empty_like(in);
-    ParameterGradient dgain(sinks[1], {in.size(-1)}, wide, device);
-    ParameterGradient dbias(sinks[2], {in.size(-1)}, wide, device);
+    if (sinks[0].wanted()) dx = empty(shape, type, device);
+    ParameterGradient dgain(sinks[1], {shape[shape.rank() - 1]}, wide, device);
+    ParameterGradient dbias(sinks[2], {shape[shape.rank() - 1]}, wide, device);
     kernels::layer_norm_backward(device, dx ? as_rows(dx).view() : View{}, dgain.view(), dbias.view(), as_rows(dy),
-                                 as_rows(in), mean.get(), rstd.get(), dense(g).view(), dgain.beta(), dbias.beta());
+                                 normal.view(), in.view(), mean.get(), rstd.get(), dense(g).view(), dgain.beta(),
+                                 dbias.beta());
     dgain.finish();
     dbias.finish();
     if (dx) sinks[0].put(std::move(dx));
   }
-  std::vector<Tensor> inputs() { return {x.get(), gain ? gain.get() : Tensor(), bias ? bias.get() : Tensor()}; }
+  std::vector<Tensor> inputs() {
+    return {kept.operand(mean.get(), rstd.get(), type), gain ? gain.get() : Tensor(), bias ? bias.get() : Tensor()};
+  }
   Tensor composed(std::span<const Tensor> in) {
     return cast(composed_layer_norm(in[0], in[1], in[2], eps), in[0].dtype());
   }
@@ -64,40 +109,50 @@ struct LayerNorm {
 struct RmsNorm {
   static constexpr const char* name = "rms_norm";
   float eps;
-  Saved x, gain, rstd;
-  Tensor row_rstd;  // between forward and save
+  bool recorded;
+  Dtype type = Dtype::f32;  // of the operand and the result
+  Kept kept = {};
+  Saved gain = {}, rstd = {};
+  Tensor row_rstd = {};  // between forward and save
 
   Tensor forward(const Tensor& in, const Tensor& g) {
     const Tensor rows = as_rows(in);
+    type = in.dtype();
     Tensor y = empty_like(in);
     const Tensor shadow = autograd::shadow_to_write(name, y);
     row_rstd = empty({rows.size(0)}, statistics_type(in.dtype()), in.device());
-    kernels::rms_norm(in.device(), as_rows(y), shadow ? as_rows(shadow).view() : View{}, row_rstd, rows,
-                      dense(g).view(), eps);
+    kernels::rms_norm(in.device(), as_rows(y), shadow ? as_rows(shadow).view() : View{},
+                      kept.begin(recorded, in, shadow), row_rstd, rows, dense(g).view(), eps);
     return y;
   }
   void save(const Tensor&, const Tensor& in, const Tensor& g) {
-    x.keep(in);
+    kept.save(in);
     gain.keep(g);
     rstd.keep(std::exchange(row_rstd, {}));
   }
   void backward(const Tensor& dy, Sinks sinks) {
-    const Tensor &in = x.get(), g = gain ? gain.get() : Tensor();
+    const Tensor normal = kept.normal_rows(), in = kept.x_rows(), g = gain ? gain.get() : Tensor();
+    const Shape& shape = kept.shape();
     Tensor dx;
-    if (sinks[0].wanted()) dx = empty_like(in);
-    ParameterGradient dgain(sinks[1], {in.size(-1)}, statistics_type(in.dtype()), in.device());
-    kernels::rms_norm_backward(in.device(), dx ? as_rows(dx).view() : View{}, dgain.view(), as_rows(dy), as_rows(in),
-                               rstd.get(), dense(g).view(), dgain.beta());
+    if (sinks[0].wanted()) dx = empty(shape, type, dy.device());
+    ParameterGradient dgain(sinks[1], {shape[shape.rank() - 1]}, statistics_type(type), dy.device());
+    kernels::rms_norm_backward(dy.device(), dx ? as_rows(dx).view() : View{}, dgain.view(), as_rows(dy), normal.view(),
+                               in.view(), rstd.get(), dense(g).view(), dgain.beta());
     dgain.finish();
     if (dx) sinks[0].put(std::move(dx));
   }
-  std::vector<Tensor> inputs() { return {x.get(), gain ? gain.get() : Tensor()}; }
+  std::vector<Tensor> inputs() { return {kept.operand({}, rstd.get(), type), gain ? gain.get() : Tensor()}; }
   Tensor composed(std::span<const Tensor> in) {
     const Dtype wide = statistics_type(in[0].dtype());
     const Tensor x = cast(in[0], wide), y = x * rsqrt(cinta::mean(x * x, {-1}, true) + eps);
     return cast(in[1] ? y * cast(in[1], wide) : y, in[0].dtype());
   }
 };
+
+bool is_recorded(std::initializer_list<const Tensor*> inputs) {
+  return autograd::mode().recording &&
+         std::ranges::any_of(inputs, [](const Tensor* one) { return one->slot != nullptr; });
+}
 
 }  // namespace
 
@@ -112,13 +167,14 @@ Tensor composed_layer_norm(const Tensor& narrow, const Tensor& gain, const Tenso
 Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, double eps, Where where) {
   check_normalized(kernels::layer_norm, "layer_norm", x, eps, where);
   check_parameters("layer_norm", x, {{"gain", &gain}, {"bias", &bias}}, where);
-  return autograd::apply(LayerNorm{static_cast<float>(eps), {}, {}, {}, {}, {}, {}, {}}, where, x, gain, bias);
+  return autograd::apply(LayerNorm{.eps = static_cast<float>(eps), .recorded = is_recorded({&x, &gain, &bias})}, where,
+                         x, gain, bias);
 }
 
 Tensor rms_norm(const Tensor& x, const Tensor& gain, double eps, Where where) {
   check_normalized(kernels::rms_norm, "rms_norm", x, eps, where);
   check_parameters("rms_norm", x, {{"gain", &gain}}, where);
-  return autograd::apply(RmsNorm{static_cast<float>(eps), {}, {}, {}, {}}, where, x, gain);
+  return autograd::apply(RmsNorm{.eps = static_cast<float>(eps), .recorded = is_recorded({&x, &gain})}, where, x, gain);
 }
 
 }  // namespace cinta

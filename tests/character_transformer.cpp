@@ -3,8 +3,12 @@
 
 #include <catch2/catch.hpp>
 
+#include "cinta/autograd/autocast.h"
 #include "cinta/autograd/mode.h"
+#include "cinta/core/context.h"
 #include "cinta/core/random.h"
+#include "cinta/ops/loss.h"
+#include "cinta/ops/shape.h"
 #include "cinta/train/character_task.h"
 #include "cinta/train/loop.h"
 #include "data_helpers.h"
@@ -102,4 +106,18 @@ TEST_CASE("a text that is too short is refused", "[character_transformer]") {
   CHECK_THAT(error_of<ValueError>([&] { train::CharacterTask(corpus, config, 8, 1); }),
              Contains("the held-out 10 characters are no sequence of 16"));
   CHECK_THAT(error_of<ValueError>([] { train::split_text(""); }), Contains("empty text"));
+}
+
+TEST_CASE("in low precision a pre-norm model keeps half the bytes", "[character_transformer]") {
+  constexpr int64_t vocabulary = 65, length = 64, samples = 8;
+  const models::CharacterTransformer model(models::CharacterTransformer::configuration(vocabulary, length), 3);
+  const Tensor ids = full({samples, length}, 7, Dtype::i64), labels = full({samples * length}, 9, Dtype::i64);
+  const auto kept = [&](std::optional<autograd::Autocast> types) {
+    const auto alive = [] { return memory_statistics(cpu).live[static_cast<size_t>(Category::activations)]; };
+    const int64_t before = alive();
+    const autograd::AutocastScope scope(types);
+    const Tensor loss = cross_entropy(reshape(model(ids), {samples * length, vocabulary}), labels);
+    return static_cast<double>(alive() - before);
+  };
+  for (Dtype low : {Dtype::bf16, Dtype::f16}) CHECK(kept(autograd::Autocast{.low = low}) <= 0.55 * kept({}));
 }

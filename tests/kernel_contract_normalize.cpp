@@ -52,26 +52,29 @@ void try_layer_norm(const Shape& shape, Dtype dtype, Layout layout, const Values
   const Handle gain = parameter(trial, gain_there, shape, dtype, 3),
                bias = parameter(trial, bias_there, shape, dtype, 4);
   const Handle y_too = gain_there && dtype == Dtype::f32 ? trial.output(shape, Dtype::bf16, layout) : Handle{};
+  const Handle normal = bias_there ? trial.output(shape, Dtype::bf16, layout) : Handle{};
   trial.run([&](const Call& c) {
-    kernels::layer_norm(c.device, c(y), c(y_too), c(mean), c(rstd), c(x), c(gain), c(bias), eps);
+    kernels::layer_norm(c.device, c(y), c(y_too), c(normal), c(mean), c(rstd), c(x), c(gain), c(bias), eps);
   });
 }
 
-void try_layer_norm_backward(const Shape& shape, Dtype dtype, Layout layout, bool all, float beta) {
-  Trial trial(kernels::layer_norm_backward, join(dtype, shape, all ? "" : " few operands", " beta ", beta));
+void try_layer_norm_backward(const Shape& shape, Dtype dtype, Layout layout, bool all, float beta, bool from_normal) {
+  Trial trial(kernels::layer_norm_backward,
+              join(dtype, shape, all ? "" : " few operands", " beta ", beta, from_normal ? " from normal" : ""));
   trial.accuracy.length = std::max(shape[0], shape[1]);
   const Values values = uniform(shape, -3, 5);
   const Statistics found = statistics(values, shape);
-  const Handle x = trial.input(shape, dtype, values, layout),
+  const Handle normal = from_normal ? trial.input(shape, Dtype::bf16, uniform(shape, -2, 2), layout) : Handle{};
+  const Handle x = from_normal ? Handle{} : trial.input(shape, dtype, values, layout),
                dy = trial.input(shape, dtype, uniform(shape, -2, 2, 7), layout);
-  const Handle mean = trial.input({shape[0]}, Dtype::f32, found.mean),
+  const Handle mean = from_normal ? Handle{} : trial.input({shape[0]}, Dtype::f32, found.mean),
                rstd = trial.input({shape[0]}, Dtype::f32, found.rstd);
   const Handle gain = parameter(trial, all, shape, dtype, 3);
   const Handle dgain = gradient(trial, all, shape, beta), dbias = gradient(trial, true, shape, beta);
   const Handle dx = all || beta == 0 ? trial.output(shape, dtype, layout) : Handle{};
   trial.run([&](const Call& c) {
-    kernels::layer_norm_backward(c.device, c(dx), c(dgain), c(dbias), c(dy), c(x), c(mean), c(rstd), c(gain), beta,
-                                 beta);
+    kernels::layer_norm_backward(c.device, c(dx), c(dgain), c(dbias), c(dy), c(normal), c(x), c(mean), c(rstd), c(gain),
+                                 beta, beta);
   });
 }
 
@@ -83,7 +86,9 @@ void layer_norm_contract() {
           for (bool bias : {false, true}) try_layer_norm(shape, dtype, layout, uniform(shape, -3, 5), gain, bias);
         try_layer_norm(shape, dtype, layout, offset_rows(shape), true, true);
         for (bool all : {false, true})
-          for (float beta : {0.0f, 1.0f}) try_layer_norm_backward(shape, dtype, layout, all, beta);
+          for (float beta : {0.0f, 1.0f})
+            for (bool from_normal : {false, true})
+              try_layer_norm_backward(shape, dtype, layout, all, beta, from_normal);
       }
   Values with_nan = uniform(99, -3, 3);
   with_nan[40] = NAN;
@@ -96,20 +101,24 @@ void try_rms_norm(const Shape& shape, Dtype dtype, Layout layout, bool gain_ther
   const Handle x = trial.input(shape, dtype, uniform(shape, -3, 5), layout), y = trial.output(shape, dtype, layout);
   const Handle rstd = trial.output({shape[0]}, Dtype::f32), gain = parameter(trial, gain_there, shape, dtype, 3);
   const Handle y_too = gain_there && dtype == Dtype::f32 ? trial.output(shape, Dtype::f16, layout) : Handle{};
-  trial.run([&](const Call& c) { kernels::rms_norm(c.device, c(y), c(y_too), c(rstd), c(x), c(gain), eps); });
+  const Handle normal = gain_there ? trial.output(shape, Dtype::f16, layout) : Handle{};
+  trial.run(
+      [&](const Call& c) { kernels::rms_norm(c.device, c(y), c(y_too), c(normal), c(rstd), c(x), c(gain), eps); });
 }
 
-void try_rms_norm_backward(const Shape& shape, Dtype dtype, Layout layout, bool all, float beta) {
-  Trial trial(kernels::rms_norm_backward, join(dtype, shape, all ? "" : " few operands", " beta ", beta));
+void try_rms_norm_backward(const Shape& shape, Dtype dtype, Layout layout, bool all, float beta, bool from_normal) {
+  Trial trial(kernels::rms_norm_backward,
+              join(dtype, shape, all ? "" : " few operands", " beta ", beta, from_normal ? " from normal" : ""));
   trial.accuracy.length = std::max(shape[0], shape[1]);
   const Values values = uniform(shape, -3, 5);
-  const Handle x = trial.input(shape, dtype, values, layout),
+  const Handle normal = from_normal ? trial.input(shape, Dtype::f16, uniform(shape, -2, 2), layout) : Handle{};
+  const Handle x = from_normal ? Handle{} : trial.input(shape, dtype, values, layout),
                dy = trial.input(shape, dtype, uniform(shape, -2, 2, 7), layout);
   const Handle rstd = trial.input({shape[0]}, Dtype::f32, statistics(values, shape, true).rstd);
   const Handle gain = parameter(trial, all, shape, dtype, 3), dgain = gradient(trial, all, shape, beta);
   const Handle dx = trial.output(shape, dtype, layout);
   trial.run([&](const Call& c) {
-    kernels::rms_norm_backward(c.device, c(dx), c(dgain), c(dy), c(x), c(rstd), c(gain), beta);
+    kernels::rms_norm_backward(c.device, c(dx), c(dgain), c(dy), c(normal), c(x), c(rstd), c(gain), beta);
   });
 }
 
@@ -119,7 +128,8 @@ void rms_norm_contract() {
       for (Layout layout : contiguous_layouts)
         for (bool all : {false, true}) {
           try_rms_norm(shape, dtype, layout, all);
-          for (float beta : {0.0f, 1.0f}) try_rms_norm_backward(shape, dtype, layout, all, beta);
+          for (float beta : {0.0f, 1.0f})
+            for (bool from_normal : {false, true}) try_rms_norm_backward(shape, dtype, layout, all, beta, from_normal);
         }
 }
 

@@ -56,19 +56,25 @@ Row normalize_row_gradient(const Row& dy, const Row& gain, const Row& normal, do
   return d;
 }
 
-void layer_norm_rows(View y, View y_too, View mean, View rstd, View x, View gain, View bias, float eps) {
+void layer_norm_rows(View y, View y_too, View normal, View mean, View rstd, View x, View gain, View bias, float eps) {
   for (int64_t r = 0; r < x.size(0); ++r) {
     normalize_row(part(y, {r}), values(part(x, {r})), gain, bias, at(mean, r), at(rstd, r), eps);
     if (y_too) blend(part(y_too, {r}), values(part(y, {r})), 0);
+    if (normal) blend(part(normal, {r}), standardized(values(part(x, {r})), at(mean, r), at(rstd, r)), 0);
   }
 }
 
-void layer_norm_gradients(View dx, View dgain, View dbias, View dy, View x, View mean, View rstd, View gain,
+/// A row of `kept`, or where that is absent, of x.
+Row standardized(const View& kept, const View& x, int64_t r, double mean, double rstd) {
+  return kept ? values(part(kept, {r})) : standardized(values(part(x, {r})), mean, rstd);
+}
+
+void layer_norm_gradients(View dx, View dgain, View dbias, View dy, View kept, View x, View mean, View rstd, View gain,
                           float beta_gain, float beta_bias) {
-  const int64_t n = x.size(1);
+  const int64_t n = dy.size(1);
   Row gain_sums(static_cast<size_t>(n), 0), bias_sums = gain_sums;
-  for (int64_t r = 0; r < x.size(0); ++r) {
-    const Row d = values(part(dy, {r})), normal = standardized(values(part(x, {r})), at(mean, r), at(rstd, r));
+  for (int64_t r = 0; r < dy.size(0); ++r) {
+    const Row d = values(part(dy, {r})), normal = standardized(kept, x, r, kept ? 0 : double{at(mean, r)}, at(rstd, r));
     if (dx) blend(part(dx, {r}), normalize_row_gradient(d, values(gain, n, 1), normal, at(rstd, r)), 0);
     add_products(gain_sums, d, normal);
     add_to(bias_sums, d);
@@ -77,7 +83,7 @@ void layer_norm_gradients(View dx, View dgain, View dbias, View dy, View x, View
   blend(dbias, bias_sums, beta_bias);
 }
 
-void rms_norm_rows(View y, View y_too, View rstd, View x, View gain, float eps) {
+void rms_norm_rows(View y, View y_too, View normal, View rstd, View x, View gain, float eps) {
   const int64_t n = x.size(1);
   const Row g = values(gain, n, 1);
   for (int64_t r = 0; r < x.size(0); ++r) {
@@ -86,17 +92,18 @@ void rms_norm_rows(View y, View y_too, View rstd, View x, View gain, float eps) 
     at(rstd, r) = scale;
     for (int64_t j = 0; j < n; ++j) at(y, r, j) = row[j] * scale * g[j];
     if (y_too) blend(part(y_too, {r}), values(part(y, {r})), 0);
+    if (normal) blend(part(normal, {r}), standardized(row, 0, scale), 0);
   }
 }
 
 /// dx = rstd * (d - normal * mean(d * normal)) with d = dy * gain, normal = x * rstd.
-void rms_norm_gradients(View dx, View dgain, View dy, View x, View rstd, View gain, float beta_gain) {
-  const int64_t n = x.size(1);
+void rms_norm_gradients(View dx, View dgain, View dy, View kept, View x, View rstd, View gain, float beta_gain) {
+  const int64_t n = dy.size(1);
   const Row g = values(gain, n, 1);
   Row gain_sums(static_cast<size_t>(n), 0);
-  for (int64_t r = 0; r < x.size(0); ++r) {
+  for (int64_t r = 0; r < dy.size(0); ++r) {
     Row d = values(part(dy, {r}));
-    const Row normal = standardized(values(part(x, {r})), 0, at(rstd, r));
+    const Row normal = standardized(kept, x, r, 0, at(rstd, r));
     add_products(gain_sums, d, normal);
     for (int64_t j = 0; j < n; ++j) d[j] *= g[j];
     const double along = mean_of_products(d, normal);

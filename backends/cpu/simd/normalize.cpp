@@ -7,14 +7,14 @@
 namespace {
 
 /// Both norms forward: `mean` is absent for RMS norm.
-void forward(const View& y, const View& y_too, const View& mean, const View& rstd, const View& x, const View& gain,
-             const View& bias, float eps) {
+void forward(const View& y, const View& y_too, const View& normal, const View& mean, const View& rstd, const View& x,
+             const View& gain, const View& bias, float eps) {
   const int64_t n = columns_of(x);
   float* parameters = scratch<float>(2 * n, Workspace::call);
   const float *g = parameter(gain, n, 1, parameters), *b = parameter(bias, n, 0, parameters + n);
   parallel_for(rows_of(x), rows_of_tile(n), [&](int64_t begin, int64_t end) {
-    const bool plain = x.dtype == Dtype::f32 && y.dtype == Dtype::f32;
-    float* buffer = plain ? nullptr : scratch<float>(2 * n, Workspace::tile);
+    const bool plain = x.dtype == Dtype::f32 && y.dtype == Dtype::f32 && !normal;
+    float* buffer = plain ? nullptr : scratch<float>(3 * n, Workspace::tile);
     for (int64_t r = begin; r < end; ++r) {
       const float* in = read_row(x, r, n, buffer);
       float* out = row_target(y, r, n, buffer + n);
@@ -24,38 +24,45 @@ void forward(const View& y, const View& y_too, const View& mean, const View& rst
       normalize_row(out, in, found, g, b, n);
       finish_row(y, r, n, out);
       if (y_too) store(y_too.dtype, y_too.data, r * n, 1, out, n);
+      if (!normal) continue;
+      float* kept = buffer + 2 * n;
+#pragma omp simd
+      for (int64_t j = 0; j < n; ++j) kept[j] = (in[j] - found.mean) * found.rstd;
+      store(normal.dtype, normal.data, r * n, 1, kept, n);
     }
   });
 }
 
-void backward(const View& dx, const Summed& dgain, const Summed& dbias, const View& dy, const View& x, const View& mean,
-              const View& rstd, const View& gain) {
-  const int64_t n = columns_of(x), rows = rows_of(x);
+/// From normal, or x with the mean, which is absent for RMS norm.
+void backward(const View& dx, const Summed& dgain, const Summed& dbias, const View& dy, const View& normal,
+              const View& x, const View& mean, const View& rstd, const View& gain, bool centred) {
+  const int64_t n = columns_of(dy), rows = rows_of(dy);
   double* partial = scratch<double>(partial_sums(rows, n, 2) + n, Workspace::call);
   const float* g = parameter(gain, n, 1, reinterpret_cast<float*>(partial + partial_sums(rows, n, 2)));
   sum_over_rows(rows, n, 3, {dgain, dbias}, partial, [&](int64_t begin, int64_t end, float** sums, float* buffer) {
     for (int64_t r = begin; r < end; ++r) {
-      const float *gradient = read_row(dy, r, n, buffer), *in = read_row(x, r, n, buffer + n);
+      const float *gradient = read_row(dy, r, n, buffer), *in = read_row(normal ? normal : x, r, n, buffer + n);
       float* out = dx ? row_target(dx, r, n, buffer + 2 * n) : nullptr;
-      const Moments m{mean ? mean.as<const float>()[r] : 0, rstd.as<const float>()[r]};
-      normalize_row_gradient(out, gradient, in, m, g, sums[0], sums[1], n, mean.present);
+      const float scale = rstd.as<const float>()[r];
+      const Moments m = normal ? Moments{0, 1} : Moments{mean ? mean.as<const float>()[r] : 0, scale};
+      normalize_row_gradient(out, gradient, in, m, scale, g, sums[0], sums[1], n, centred);
       if (dx) finish_row(dx, r, n, out);
     }
   });
 }
 
-void layer_norm(View y, View y_too, View mean, View rstd, View x, View gain, View bias, float eps) {
-  forward(y, y_too, mean, rstd, x, gain, bias, eps);
+void layer_norm(View y, View y_too, View normal, View mean, View rstd, View x, View gain, View bias, float eps) {
+  forward(y, y_too, normal, mean, rstd, x, gain, bias, eps);
 }
-void layer_norm_backward(View dx, View dgain, View dbias, View dy, View x, View mean, View rstd, View gain,
+void layer_norm_backward(View dx, View dgain, View dbias, View dy, View normal, View x, View mean, View rstd, View gain,
                          float beta_gain, float beta_bias) {
-  backward(dx, {dgain, beta_gain}, {dbias, beta_bias}, dy, x, mean, rstd, gain);
+  backward(dx, {dgain, beta_gain}, {dbias, beta_bias}, dy, normal, x, mean, rstd, gain, true);
 }
-void rms_norm(View y, View y_too, View rstd, View x, View gain, float eps) {
-  forward(y, y_too, {}, rstd, x, gain, {}, eps);
+void rms_norm(View y, View y_too, View normal, View rstd, View x, View gain, float eps) {
+  forward(y, y_too, normal, {}, rstd, x, gain, {}, eps);
 }
-void rms_norm_backward(View dx, View dgain, View dy, View x, View rstd, View gain, float beta_gain) {
-  backward(dx, {dgain, beta_gain}, {View{}, 0}, dy, x, {}, rstd, gain);
+void rms_norm_backward(View dx, View dgain, View dy, View normal, View x, View rstd, View gain, float beta_gain) {
+  backward(dx, {dgain, beta_gain}, {View{}, 0}, dy, normal, x, {}, rstd, gain, false);
 }
 
 const InstallSimd layer_norm_here{kernels::layer_norm, layer_norm, floats_of_32_bits};

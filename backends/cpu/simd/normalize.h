@@ -34,10 +34,10 @@ inline void normalize_row(float* y, const float* x, Moments m, const float* gain
   for (int64_t j = 0; j < n; ++j) y[j] = (x[j] - m.mean) * m.rstd * gain[j] + bias[j];
 }
 
-/// dx = rstd * (d - mean(d) - normal * mean(d * normal)) with d = dy * gain, normal = (x - mean) * rstd; without
+/// dx = scale * (d - mean(d) - normal * mean(d * normal)) with d = dy * gain, normal = (x - mean) * rstd; without
 /// mean(d) unless `centred`. Adds dy * normal to dgain and dy to dbias. dx may be dy or x, or null.
-inline void normalize_row_gradient(float* dx, const float* dy, const float* x, Moments m, const float* gain,
-                                   float* dgain, float* dbias, int64_t n, bool centred) {
+inline void normalize_row_gradient(float* dx, const float* dy, const float* x, Moments m, float scale,
+                                   const float* gain, float* dgain, float* dbias, int64_t n, bool centred) {
   const float mean = m.mean, rstd = m.rstd, count = static_cast<float>(n);
   const float along = sum_of(n, [=](int64_t j) { return dy[j] * gain[j] * ((x[j] - mean) * rstd); }) / count;
   const float middle = centred ? sum_of(n, [=](int64_t j) { return dy[j] * gain[j]; }) / count : 0;
@@ -48,7 +48,7 @@ inline void normalize_row_gradient(float* dx, const float* dy, const float* x, M
   }
   if (!dx) return;
 #pragma omp simd
-  for (int64_t j = 0; j < n; ++j) dx[j] = rstd * ((dy[j] * gain[j] - middle) - (x[j] - mean) * rstd * along);
+  for (int64_t j = 0; j < n; ++j) dx[j] = scale * ((dy[j] * gain[j] - middle) - (x[j] - mean) * rstd * along);
 }
 
 /// A gradient that is summed over rows: sum + beta * what was there.

@@ -61,7 +61,7 @@ void backward(View dx, View dresidual, View dx_bias, View dgain, View dbias, Vie
       const float *gradient = read_row(dy, r, n, buffer), *in = read_row(sum, r, n, buffer + n);
       float* whole = row_target(dresidual, r, n, buffer + 2 * n);
       const Moments m{mean.as<const float>()[r], rstd.as<const float>()[r]};
-      normalize_row_gradient(whole, gradient, in, m, g, sums[0], sums[1], n, true);
+      normalize_row_gradient(whole, gradient, in, m, m.rstd, g, sums[0], sums[1], n, true);
       draw(factors, site, drops, r, n);
       float *out = dx ? row_target(dx, r, n, buffer + 3 * n) : buffer + 3 * n, *column_sums = sums[2];
 #pragma omp simd
