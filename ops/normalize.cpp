@@ -41,7 +41,7 @@ struct Kept {
   }
   Tensor normal_rows() { return normal ? as_rows(normal.get()) : Tensor(); }
   Tensor x_rows() { return normal ? Tensor() : as_rows(x.get()); }
-  const Shape& shape() { return (normal ? normal : x).get().shape(); }
+  Shape shape() { return (normal ? normal : x).get().shape(); }
   /// The operand, as near as what is kept says it.
   Tensor operand(const Tensor& mean, const Tensor& rstd, Dtype type) {
     if (!normal) return x.get();
@@ -84,7 +84,7 @@ struct LayerNorm {
   }
   void backward(const Tensor& dy, Sinks sinks) {
     const Tensor normal = kept.normal_rows(), in = kept.x_rows(), g = gain ? gain.get() : Tensor();
-    const Shape& shape = kept.shape();
+    const Shape shape = kept.shape();
     const Dtype wide = statistics_type(type);
     const Device device = dy.device();
     Tensor dx;
@@ -132,7 +132,7 @@ struct RmsNorm {
   }
   void backward(const Tensor& dy, Sinks sinks) {
     const Tensor normal = kept.normal_rows(), in = kept.x_rows(), g = gain ? gain.get() : Tensor();
-    const Shape& shape = kept.shape();
+    const Shape shape = kept.shape();
     Tensor dx;
     if (sinks[0].wanted()) dx = empty(shape, type, dy.device());
     ParameterGradient dgain(sinks[1], {shape[shape.rank() - 1]}, statistics_type(type), dy.device());
