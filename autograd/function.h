@@ -14,6 +14,7 @@
 // as they are, whatever autocast says of its name.
 #pragma once
 #include <array>
+#include <initializer_list>
 
 #include "cinta/autograd/autocast.h"
 #include "cinta/autograd/saved.h"
@@ -85,16 +86,22 @@ inline std::vector<Tensor*> output_pointers(std::vector<Tensor>& out) {
 inline std::span<const Tensor> output_span(const Tensor& out) { return {&out, 1}; }
 inline std::span<const Tensor> output_span(const std::vector<Tensor>& out) { return out; }
 
+/// Whether an op with a backward is recorded on `inputs`, pointers to tensors, here and now; what it keeps for backward
+/// alone need not be made otherwise.
+template <class Pointers = std::initializer_list<const Tensor*>>
+bool records(const Pointers& inputs) {
+  bool tracked = false;
+  for (const Tensor* input : inputs) tracked = tracked || input->slot;
+  return tracked && mode().recording;
+}
+
 /// Runs `op` on `in...` (tensors, or one vector of tensors); `inputs` lists the same tensors for the tape.
 template <class Op, class Pointers, class... Ins>
 auto apply_listed(Op op, Where where, const Pointers& inputs, const Ins&... in) {
   using Out = decltype(op.forward(in...));
   Mode& now = mode();
   bool record = false;
-  if constexpr (requires { &Op::backward; }) {
-    for (const Tensor* input : inputs) record = record || input->slot;
-    record = record && now.recording;
-  }
+  if constexpr (requires { &Op::backward; }) record = records(inputs);
   Out out;
   std::vector<Tensor> recalled;
   const bool known = record && now.keeper && now.keeper->recall(op_name(op), inputs, recalled);

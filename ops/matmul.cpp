@@ -100,10 +100,10 @@ Tensor activate(const Tensor& x, Activation activation) {
 struct Linear {
   static constexpr const char* name = "linear";
   Activation activation;
-  bool recorded;
-  Saved x, w, bias;
-  Saved slopes;   // of the activation
-  Tensor rising;  // the same between forward and save
+  bool recorded = false;
+  Saved x = {}, w = {}, bias = {};
+  Saved slopes = {};   // of the activation
+  Tensor rising = {};  // the same between forward and save
 
   Tensor forward(const Tensor& in, const Tensor& weight, const Tensor& b) {
     const Tensor rows = as_rows(in);
@@ -195,13 +195,12 @@ Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation a
     return activate(narrow_linear(std::move(products), x, w, bias, dtype, where), activation);
   }
   if (multiplies_tf32("linear", x, where)) [[unlikely]] {
-    const Linear product{Activation::none, false, {}, {}, {}, {}, {}};
-    const Tensor y =
-        tf32_result(apply(product, where, tf32_operand(x, where), tf32_operand(w, where), Tensor()), where);
+    const Tensor y = tf32_result(
+        apply(Linear{.activation = Activation::none}, where, tf32_operand(x, where), tf32_operand(w, where), Tensor()),
+        where);
     return activate(bias ? add(y, bias, where) : y, activation);  // the bias gets sums of what was not rounded
   }
-  const bool recorded = mode().recording && (x.slot || w.slot || (bias && bias.slot));
-  return apply(Linear{activation, recorded, {}, {}, {}, {}, {}}, where, x, w, bias);
+  return apply(Linear{.activation = activation, .recorded = autograd::records(inputs)}, where, x, w, bias);
 }
 
 }  // namespace cinta

@@ -1,7 +1,6 @@
 // layer_norm and rms_norm, and what they keep.
 #include "cinta/ops/normalize.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "cinta/autograd/autocast.h"
@@ -28,7 +27,7 @@ struct Kept {
 
   /// The rows to write in forward, where they will be kept.
   View begin(bool recorded, const Tensor& in, const Tensor& shadow) {
-    if (!recorded || !shadow || in.dtype() == shadow.dtype()) return {};
+    if (!recorded || !shadow) return {};
     made = empty(in.shape(), shadow.dtype(), in.device());
     return as_rows(made);
   }
@@ -149,11 +148,6 @@ struct RmsNorm {
   }
 };
 
-bool is_recorded(std::initializer_list<const Tensor*> inputs) {
-  return autograd::mode().recording &&
-         std::ranges::any_of(inputs, [](const Tensor* one) { return one->slot != nullptr; });
-}
-
 }  // namespace
 
 Tensor composed_layer_norm(const Tensor& narrow, const Tensor& gain, const Tensor& bias, double eps) {
@@ -167,14 +161,15 @@ Tensor composed_layer_norm(const Tensor& narrow, const Tensor& gain, const Tenso
 Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, double eps, Where where) {
   check_normalized(kernels::layer_norm, "layer_norm", x, eps, where);
   check_parameters("layer_norm", x, {{"gain", &gain}, {"bias", &bias}}, where);
-  return autograd::apply(LayerNorm{.eps = static_cast<float>(eps), .recorded = is_recorded({&x, &gain, &bias})}, where,
-                         x, gain, bias);
+  return autograd::apply(LayerNorm{.eps = static_cast<float>(eps), .recorded = autograd::records({&x, &gain, &bias})},
+                         where, x, gain, bias);
 }
 
 Tensor rms_norm(const Tensor& x, const Tensor& gain, double eps, Where where) {
   check_normalized(kernels::rms_norm, "rms_norm", x, eps, where);
   check_parameters("rms_norm", x, {{"gain", &gain}}, where);
-  return autograd::apply(RmsNorm{.eps = static_cast<float>(eps), .recorded = is_recorded({&x, &gain})}, where, x, gain);
+  return autograd::apply(RmsNorm{.eps = static_cast<float>(eps), .recorded = autograd::records({&x, &gain})}, where, x,
+                         gain);
 }
 
 }  // namespace cinta

@@ -66,6 +66,35 @@ TEST_CASE("norms write what products read, and a sum reads two types", "[autocas
   }
 }
 
+TEST_CASE("a norm of a wide operand keeps its rows in the low type, and both gradients follow from them",
+          "[autocast]") {
+  const Tensor x = leaf({3, 2, 16}, 1), gain = leaf({16}, 2), dy = spread({3, 2, 16}, 3);
+  for (const Autocast& types : {bf16_scope, f16_scope})
+    for (auto norm : {+[](const Tensor&in, const Tensor&g) { return layer_norm(in, g); },
+                      +[](const Tensor&in, const Tensor&g) { return rms_norm(in, g); }}) {
+      const auto gradients = [&](const Tensor& y, bool composed) {
+        std::vector<float> out;
+        for (const Tensor& each : grad({y}, {x, gain}, {.retain_graph = true, .create_graph = composed, .seeds = {dy}}))
+          for (float value : values(each)) out.push_back(value);
+        return out;
+      };
+      const std::vector<float> wide = gradients(norm(affine(x, 5, 3), gain), false);
+      const Tensor y = [&] {
+        const AutocastScope scope(types);
+        return norm(affine(x, 5, 3), gain);
+      }();
+      const std::vector<float> fused = gradients(y, false), composed = gradients(y, true);
+      CHECK(fused != wide);
+      const float unit = types.low == Dtype::bf16 ? 0x1p-8f : 0x1p-11f;
+      float largest = 0;
+      for (float value : wide) largest = std::max(largest, std::abs(value));
+      for (size_t i = 0; i < wide.size(); ++i) {
+        CHECK(std::abs(fused[i] - wide[i]) <= 4 * unit * largest);       // every row's numbers are off by a half unit
+        CHECK(std::abs(composed[i] - fused[i]) <= 16 * unit * largest);  // whose statistics are not 0 and 1 any more
+      }
+    }
+}
+
 TEST_CASE("no gradient depends on whether a copy in the low type is there", "[autocast]") {
   const Tensor w = leaf({6, 6}, 2), v = leaf({6, 6}, 6), gain = leaf({6}, 3), residual = leaf({4, 6}, 4),
                weight = spread({4, 6}, 7);

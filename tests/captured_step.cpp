@@ -107,30 +107,6 @@ TEST_CASE("replays of a BERT's step draw each step's dropout", "[captured]") {
   }
 }
 
-TEST_CASE("a step that adds up gradients is captured in parts", "[captured]") {
-  const auto run = [&](bool captured) {
-    models::Mlp model({6, 5, 3}, 3);
-    const Tensor x = spread({8, 6}, 1), labels = full({8}, 2, Dtype::i64);
-    optim::AdamW optimizer(model.parameters(), {.rate = 0.01});
-    const auto more = [&] { autograd::backward(cross_entropy(model(x), labels)); };
-    const auto first = [&] { optimizer.zero_gradients(), more(); };
-    const auto update = [&] { optimizer.update(); };
-    optimizer.prepare();
-    std::optional<CapturedStep> parts[3];
-    if (captured) parts[0].emplace(cpu, first), parts[1].emplace(cpu, more), parts[2].emplace(cpu, update);
-    if (!captured) first(), more(), update();
-    for (int number = 1; number < 4; ++number) {
-      optimizer.prepare();
-      if (captured) parts[0]->replay(), parts[1]->replay(), parts[2]->replay();
-      if (!captured) first(), more(), update();
-    }
-    Numbers out;
-    for (const models::NamedTensor& named : model.named_tensors()) out.push_back(values(named.tensor));
-    return out;
-  };
-  CHECK(run(true) == run(false));
-}
-
 namespace {
 
 /// Which parts of a step are captured.

@@ -121,8 +121,8 @@ void TrainOptions::add_to(CLI::App& command) {
   command
       .add_option("--precision", precision,
                   "fp32; tf32, bf16, fp16, fp8: mixed, with f32 weights; bf16/wide=PATH,low=PATH,promote=PATH: but by "
-                  "these policies in these modules; fp8/RECIPE: current, delayed, block or none, then ,history=1024 ,amax=max|recent ,margin=0 "
-                  ",gradient=e5m2 ,sizes=pad|refuse ,wide=PATH")
+                  "these policies in these modules; fp8/RECIPE: current, delayed, block or none, then ,history=1024 "
+                  ",amax=max|recent ,margin=0 ,gradient=e5m2 ,sizes=pad|refuse ,wide=PATH")
       ->capture_default_str()
       ->check(known_precision());
   command.add_option("--loss_scale", loss_scale,

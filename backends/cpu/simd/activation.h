@@ -19,9 +19,10 @@ inline Curve gelu_curve(float x) {
   const float cut = bell.times(share), tail = cut / m;
   const float near =
       0.5f + x * math::polynomial(x * x, 0.39894228f, -0.0664903654f, 0.00997323066f, -0.00118478209f, 0.000107261754f);
-  const float below = math::select(m<0.6f, near, x> 0 ? 1 - tail : tail);
-  return {math::select(m<0.6f, x * near, x> 0 ? x - cut : -cut),
-          below + (x > 0 ? m : -m) * (0.39894228f * bell.value())};
+  const bool above = x > 0, close = m < 0.6f;
+  const float below = math::select(close, near, above ? 1 - tail : tail);
+  return {math::select(close, x * near, above ? x - cut : -cut),
+          below + (above ? m : -m) * (0.39894228f * bell.value())};
 }
 
 /// x/2 (1 + tanh(u/2)), which is x * logistic(u), with u = 1.5957.. (x + 0.044715 x^3). The inner value in double: e
