@@ -36,6 +36,8 @@ std::optional<CastPolicy> module_policy(const Autocast& now) {
 
 bool is_kept_wide(const Autocast& now) { return module_policy(now) == CastPolicy::wide; }
 
+bool fills_storage(const Tensor& x) { return x.contiguous() && x.offset() == 0 && x.bytes() == x.storage()->bytes(); }
+
 /// `x`, a leaf, in the memory that its storage keeps for this purpose; brought up to date where x was written since.
 Tensor shadow_of(const Tensor& x, Dtype dtype) {
   Storage& storage = *x.storage();
@@ -118,10 +120,20 @@ Tensor shadow_to_write(const char* op, const Tensor& y) {
   const Autocast* now = mode().autocast.get();
   // Narrow products and TF32 round what they read once, from f32.
   if (!now || now->products || now->tf32 || y.dtype() != Dtype::f32 || is_kept_wide(*now)) return {};
-  const Tensor copy = empty(y.shape(), now->low, y.device());
+  return new_shadow(op, y, now->low);
+}
+
+Tensor new_shadow(const char* op, const Tensor& y, Dtype dtype) {
+  const Tensor copy = empty(y.shape(), dtype, y.device());
   copy.storage()->mark_made(op);
-  y.storage()->shadow = {copy.storage(), now->low, y.storage()->version(), true};
+  y.storage()->shadow = {copy.storage(), dtype, y.storage()->version(), true};
   return copy;
+}
+
+Tensor current_shadow(const Tensor& x, Dtype dtype) {
+  const Shadow& shadow = x.storage()->shadow;
+  const bool current = shadow.storage && shadow.dtype == dtype && shadow.version == x.storage()->version();
+  return current && fills_storage(x) ? shadow_of(x, dtype) : Tensor();
 }
 
 void drop_shadow(const Tensor& result) {
@@ -133,12 +145,11 @@ Tensor widened(const char* op, const Tensor& x) { return mode().autocast ? prese
 Tensor presented(const char* op, const Tensor& x, Dtype dtype) {
   if (!x || x.dtype() == dtype || !castable(x.dtype())) return x;
   if (mode().keeper && mode().recording) mode().keeper->note(op, x);
-  const bool fills = x.contiguous() && x.offset() == 0 && x.bytes() == x.storage()->bytes();
-  const Shadow& shadow = x.storage()->shadow;
-  const bool current = shadow.storage && shadow.dtype == dtype && shadow.version == x.storage()->version();
   // A frozen weight has a shadow where an optimizer made one; a result's is used while it holds, and never renewed.
+  const Shadow& shadow = x.storage()->shadow;
   const bool lasting = (x.slot && x.slot->leaf) || (shadow.storage && !shadow.of_result && !x.slot);
-  if ((lasting || current) && fills && dtype != Dtype::f32) return shadow_of(x, dtype);
+  if (lasting && fills_storage(x) && dtype != Dtype::f32) return shadow_of(x, dtype);
+  if (const Tensor copy = current_shadow(x, dtype)) return copy;
   // Not an op of the tape: whether there is a shadow may not decide in which type gradients are added up.
   const NoGrad off;
   Tensor out = apply(Copy{"cast", dtype}, Where(), x);

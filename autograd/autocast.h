@@ -64,6 +64,10 @@ std::optional<Dtype> presented_type(const char* op, std::span<const Tensor* cons
 /// Memory for a copy of `y`, f32 and just made by `op`, in the low type: for a row that writes both, so that the ops of
 /// policy low that will read y need no pass for a copy. Absent where no such op will be shown y in another type.
 Tensor shadow_to_write(const char* op, const Tensor& y);
+/// Memory for a copy of `y`, just made by `op`, in a narrower type, to be written with it and found by current_shadow.
+Tensor new_shadow(const char* op, const Tensor& y, Dtype dtype);
+/// The copy of `x` in `dtype` that its storage keeps, where that is up to date; absent otherwise.
+Tensor current_shadow(const Tensor& x, Dtype dtype);
 /// Gives up the copy that was made with a result; it can be made again.
 void drop_shadow(const Tensor& result);
 

@@ -10,6 +10,7 @@
 // has
 //   std::vector<Tensor> inputs();                           // its inputs as saved, in order
 //   Tensor composed(std::span<const Tensor> inputs);        // the same function written with other ops
+// An op whose gradient goes to its inputs unchanged says so (static constexpr bool passes_gradient = true).
 // An op without backward is never recorded. One with `static constexpr bool takes_any_type = true` is shown its inputs
 // as they are, whatever autocast says of its name.
 #pragma once
@@ -45,6 +46,9 @@ struct OpNode final : SeatedNode<Inputs, Outputs> {
   OpNode(Op&& op, Inputs inputs, Outputs outputs)
       : SeatedNode<Inputs, Outputs>(std::move(inputs), std::move(outputs)), op(std::move(op)) {}
   const char* name() const override { return op_name(op); }
+  bool passes_gradient() const override {
+    return requires { Op::passes_gradient; };
+  }
   void backward(std::span<const Tensor> dys, Sinks sinks) override {
     if constexpr (requires(std::span<const Tensor> in) { op.composed(in); }) {
       if (mode().recording)

@@ -45,6 +45,9 @@ struct Node {
   virtual const char* name() const = 0;
   /// Puts the gradients of the inputs into `sinks`; an output nobody used has an empty tensor in `dys`.
   virtual void backward(std::span<const Tensor> dys, std::span<Sink> sinks) = 0;
+  /// Whether backward hands the gradient of its output on as it came, so that whoever writes that gradient may write
+  /// what the inputs' types need of it as well.
+  virtual bool passes_gradient() const { return false; }
 
   uint64_t number;
   Where where;                              ///< the forward call

@@ -2,6 +2,7 @@
 // once. The sum of one, and of two where the leaf's buffer holds nothing yet, comes out the same in that buffer.
 #include "cinta/autograd/sink.h"
 
+#include "cinta/autograd/autocast.h"
 #include "cinta/autograd/copy.h"
 #include "cinta/autograd/function.h"
 #include "cinta/backends/kernels/elementwise.h"
@@ -34,13 +35,17 @@ struct AddGradients {
 }  // namespace
 
 void Sink::put(Tensor gradient) {
-  // What an op was shown of a tensor may be narrower than that.
-  if (gradient.dtype() != slot_->dtype) gradient = apply(Copy{"cast", slot_->dtype}, Where(), gradient);
+  // What an op was shown of a tensor may be narrower than that; and a gradient may come with a narrower copy.
+  if (gradient.dtype() != slot_->dtype) {
+    Tensor copy = mode().recording ? Tensor() : current_shadow(gradient, slot_->dtype);
+    gradient = copy ? std::move(copy) : apply(Copy{"cast", slot_->dtype}, Where(), gradient);
+  }
   Tensor& sum = slot_->incoming;
   if (!sum) {
     sum = std::move(gradient);
   } else if (!mode().recording && sole_owner(sum)) {
     kernels::accumulate(sum.device(), sum, gradient);
+    sum.storage()->mark_written("backward");
   } else {
     sum = apply(AddGradients{}, Where(), sum, gradient);
   }
@@ -61,8 +66,10 @@ Sink::Target Sink::target(const Shape& shape, Device device) {
     slot.gradient.storage()->mark_written("backward");
     return {slot.gradient.with_layout(shape, contiguous_strides(shape), slot.gradient.offset()), beta};
   }
-  if (slot.incoming && sole_owner(slot.incoming))
+  if (slot.incoming && sole_owner(slot.incoming)) {
+    slot.incoming.storage()->mark_written("backward");
     return {slot.incoming.with_layout(shape, contiguous_strides(shape), slot.incoming.offset()), 1.0f};
+  }
   if (slot.incoming) {  // shared with somebody: add into memory of our own
     Tensor own = empty(shape, dtype, device);
     kernels::copy(device, own, slot.incoming);
@@ -71,6 +78,14 @@ Sink::Target Sink::target(const Shape& shape, Device device) {
   }
   slot.incoming = empty(shape, dtype, device);
   return {detach(slot.incoming), 0.0f};
+}
+
+Tensor Sink::shadow_to_write(const Tensor& sum) {
+  const Node* reader = slot_->pending == 1 ? slot_->producer.get() : nullptr;
+  if (!reader || !reader->passes_gradient()) return {};
+  for (const auto& input : reader->inputs)
+    if (input && input->dtype != sum.dtype()) return new_shadow("backward", sum, input->dtype);
+  return {};
 }
 
 void settle_leaf(Slot& slot) {

@@ -20,6 +20,9 @@ class Sink {
   /// Memory to write (beta 0) or add (beta 1) this contribution to, contiguous, of the given shape and of the input's
   /// own type, which autocast may have shown the op in another. Use either put or target, once.
   Target target(const Shape& shape, Device device);
+  /// Memory for a copy of `sum`, the target's destination, in a narrower type, where this is the last contribution and
+  /// an op that passes the gradient on wants it in that type: for a row that writes both. Absent otherwise.
+  Tensor shadow_to_write(const Tensor& sum);
 
  private:
   Slot* slot_ = nullptr;

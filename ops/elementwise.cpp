@@ -59,6 +59,7 @@ struct Arithmetic {
 
 struct Add : Arithmetic<Add> {
   static constexpr const char* name = "add";
+  static constexpr bool passes_gradient = true;
   static const kernels::Binary& row() { return kernels::add; }
   void save(const Tensor&, const Tensor&, const Tensor&) {}
   void backward(const Tensor& dy, Sinks sinks) {

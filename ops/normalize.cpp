@@ -8,8 +8,8 @@
 #include "cinta/backends/kernels/normalize.h"
 #include "cinta/ops/elementwise.h"
 #include "cinta/ops/normalize_check.h"
-#include "cinta/ops/parameter_gradient.h"
 #include "cinta/ops/reduce.h"
+#include "cinta/ops/row_gradient.h"
 #include "cinta/ops/rows.h"
 
 namespace cinta {
@@ -69,9 +69,8 @@ struct LayerNorm {
     const Tensor shadow = autograd::shadow_to_write(name, y);
     row_mean = empty({rows.size(0)}, statistics_type(in.dtype()), in.device());
     row_rstd = empty_like(row_mean);
-    kernels::layer_norm(in.device(), as_rows(y), shadow ? as_rows(shadow).view() : View{},
-                        kept.begin(recorded, in, shadow), row_mean, row_rstd, rows, dense(g).view(), dense(b).view(),
-                        eps);
+    kernels::layer_norm(in.device(), as_rows(y), rows_view(shadow), kept.begin(recorded, in, shadow), row_mean,
+                        row_rstd, rows, dense(g).view(), dense(b).view(), eps);
     return y;
   }
   void save(const Tensor&, const Tensor& in, const Tensor& g, const Tensor& b) {
@@ -86,16 +85,15 @@ struct LayerNorm {
     const Shape shape = kept.shape();
     const Dtype wide = statistics_type(type);
     const Device device = dy.device();
-    Tensor dx;
-    if (sinks[0].wanted()) dx = empty(shape, type, device);
-    ParameterGradient dgain(sinks[1], {shape[shape.rank() - 1]}, wide, device);
-    ParameterGradient dbias(sinks[2], {shape[shape.rank() - 1]}, wide, device);
-    kernels::layer_norm_backward(device, dx ? as_rows(dx).view() : View{}, dgain.view(), dbias.view(), as_rows(dy),
-                                 normal.view(), in.view(), mean.get(), rstd.get(), dense(g).view(), dgain.beta(),
-                                 dbias.beta());
+    RowGradient dx(sinks[0], shape, type, device), dgain(sinks[1], {shape[shape.rank() - 1]}, wide, device);
+    RowGradient dbias(sinks[2], {shape[shape.rank() - 1]}, wide, device);
+    const Tensor low = dx.shadow_to_write();
+    kernels::layer_norm_backward(device, rows_view(dx.written()), rows_view(low), dgain.view(), dbias.view(),
+                                 as_rows(dy), normal.view(), in.view(), mean.get(), rstd.get(), dense(g).view(),
+                                 dx.beta(), dgain.beta(), dbias.beta());
+    dx.finish();
     dgain.finish();
     dbias.finish();
-    if (dx) sinks[0].put(std::move(dx));
   }
   std::vector<Tensor> inputs() {
     return {kept.operand(mean.get(), rstd.get(), type), gain ? gain.get() : Tensor(), bias ? bias.get() : Tensor()};
@@ -120,8 +118,8 @@ struct RmsNorm {
     Tensor y = empty_like(in);
     const Tensor shadow = autograd::shadow_to_write(name, y);
     row_rstd = empty({rows.size(0)}, statistics_type(in.dtype()), in.device());
-    kernels::rms_norm(in.device(), as_rows(y), shadow ? as_rows(shadow).view() : View{},
-                      kept.begin(recorded, in, shadow), row_rstd, rows, dense(g).view(), eps);
+    kernels::rms_norm(in.device(), as_rows(y), rows_view(shadow), kept.begin(recorded, in, shadow), row_rstd, rows,
+                      dense(g).view(), eps);
     return y;
   }
   void save(const Tensor&, const Tensor& in, const Tensor& g) {
@@ -132,13 +130,14 @@ struct RmsNorm {
   void backward(const Tensor& dy, Sinks sinks) {
     const Tensor normal = kept.normal_rows(), in = kept.x_rows(), g = gain ? gain.get() : Tensor();
     const Shape shape = kept.shape();
-    Tensor dx;
-    if (sinks[0].wanted()) dx = empty(shape, type, dy.device());
-    ParameterGradient dgain(sinks[1], {shape[shape.rank() - 1]}, statistics_type(type), dy.device());
-    kernels::rms_norm_backward(dy.device(), dx ? as_rows(dx).view() : View{}, dgain.view(), as_rows(dy), normal.view(),
-                               in.view(), rstd.get(), dense(g).view(), dgain.beta());
+    const Device device = dy.device();
+    RowGradient dx(sinks[0], shape, type, device);
+    RowGradient dgain(sinks[1], {shape[shape.rank() - 1]}, statistics_type(type), device);
+    const Tensor low = dx.shadow_to_write();
+    kernels::rms_norm_backward(device, rows_view(dx.written()), rows_view(low), dgain.view(), as_rows(dy),
+                               normal.view(), in.view(), rstd.get(), dense(g).view(), dx.beta(), dgain.beta());
+    dx.finish();
     dgain.finish();
-    if (dx) sinks[0].put(std::move(dx));
   }
   std::vector<Tensor> inputs() { return {kept.operand({}, rstd.get(), type), gain ? gain.get() : Tensor()}; }
   Tensor composed(std::span<const Tensor> in) {

@@ -9,8 +9,8 @@
 #include "cinta/ops/dropout.h"
 #include "cinta/ops/normalize.h"
 #include "cinta/ops/normalize_check.h"
-#include "cinta/ops/parameter_gradient.h"
 #include "cinta/ops/reduce.h"
+#include "cinta/ops/row_gradient.h"
 #include "cinta/ops/rows.h"
 
 namespace cinta {
@@ -54,9 +54,9 @@ struct ResidualNorm {
     row_total = empty_like(x);
     row_mean = empty({rows.size(0)}, statistics_type(x.dtype()), device);
     row_rstd = empty_like(row_mean);
-    kernels::residual_norm(device, as_rows(y), shadow ? as_rows(shadow).view() : View{}, as_rows(row_total), row_mean,
-                           row_rstd, rows, dense(added).view(), as_rows(residual), dense(g).view(), dense(b).view(),
-                           eps, draw.again(name).row(rows_per_sample(x)));
+    kernels::residual_norm(device, as_rows(y), rows_view(shadow), as_rows(row_total), row_mean, row_rstd, rows,
+                           dense(added).view(), as_rows(residual), dense(g).view(), dense(b).view(), eps,
+                           draw.again(name).row(rows_per_sample(x)));
     return y;
   }
   void save(const Tensor&, const Tensor& x, const Tensor& added, const Tensor& residual, const Tensor& g,
@@ -78,12 +78,12 @@ struct ResidualNorm {
     // Of one type and without dropout, x and the residual have one gradient.
     Tensor dx, dresidual = empty(sum.shape(), type, device);
     if ((draw || type != dtype) && (sinks[0].wanted() || sinks[1].wanted())) dx = empty_like(sum);
-    ParameterGradient dadded(sinks[1], columns, wide, device), dgain(sinks[3], columns, wide, device),
+    RowGradient dadded(sinks[1], columns, wide, device), dgain(sinks[3], columns, wide, device),
         dbias(sinks[4], columns, wide, device);
-    kernels::residual_norm_backward(device, dx ? as_rows(dx).view() : View{}, as_rows(dresidual), dadded.view(),
-                                    dgain.view(), dbias.view(), as_rows(dy), as_rows(sum), mean.get(), rstd.get(),
-                                    dense(g).view(), draw.again(name).row(rows_per_sample(sum)), dadded.beta(),
-                                    dgain.beta(), dbias.beta());
+    kernels::residual_norm_backward(device, rows_view(dx), as_rows(dresidual), dadded.view(), dgain.view(),
+                                    dbias.view(), as_rows(dy), as_rows(sum), mean.get(), rstd.get(), dense(g).view(),
+                                    draw.again(name).row(rows_per_sample(sum)), dadded.beta(), dgain.beta(),
+                                    dbias.beta());
     dadded.finish();
     dgain.finish();
     dbias.finish();

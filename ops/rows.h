@@ -14,6 +14,9 @@ inline Tensor as_rows(const Tensor& x) {
   return flat.with_layout({leading_rows(x.shape()), columns}, {columns, 1}, flat.offset());
 }
 
+/// The same of a tensor that may be absent, for a row.
+inline View rows_view(const Tensor& x) { return x ? as_rows(x).view() : View{}; }
+
 /// x as contiguous [elements].
 inline Tensor as_flat(const Tensor& x) {
   const Tensor flat = dense(x);

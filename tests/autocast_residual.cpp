@@ -66,6 +66,38 @@ TEST_CASE("norms write what products read, and a sum reads two types", "[autocas
   }
 }
 
+TEST_CASE("the residual's gradient reaches the branches in the low type, written with the sum or cast from it",
+          "[autocast]") {
+  const Tensor w = leaf({6, 6}, 2), v = leaf({6, 6}, 5), gain = leaf({6}, 3), x = leaf({4, 6}, 4),
+               dy = spread({4, 6}, 6);
+  const auto layer_norm_of = [&](const Tensor& in) { return layer_norm(in, gain); };
+  const auto rms_norm_of = [&](const Tensor& in) { return rms_norm(in, gain); };
+  const auto itself = [](const Tensor& in) { return in; };
+  const auto gelu_of = [](const Tensor& in) { return gelu(in); };
+  // What reads the sums, and so writes to their gradients last; the norm at the end always does.
+  const auto compare = [&](const auto& reader, int casts_expected) {
+    std::vector<float> results[2];
+    for (const bool explicitly : {false, true}) {
+      Casts casts;
+      const AutocastScope scope(bf16_scope);
+      const auto half = [&](const Tensor& in, const Tensor& weight) {
+        const Tensor branch = linear(reader(in), weight);
+        return in + (explicitly ? cast(branch, Dtype::f32) : branch);
+      };
+      const Tensor y = rms_norm(half(half(affine(x, 2, 1), w), v), gain);
+      const Scoped watching(&Mode::observer, static_cast<Observer*>(&casts));
+      for (const Tensor& each : grad({y}, {x, w, v, gain}, {.seeds = {dy}}))
+        for (float value : values(each)) results[explicitly].push_back(value);
+      CHECK(casts.count == (explicitly ? 2 : casts_expected));
+    }
+    CHECK(results[0] == results[1]);
+  };
+  compare(layer_norm_of, 0);
+  compare(rms_norm_of, 0);
+  compare(itself, 1);  // the product adds to a sum whose copy is out of date then
+  compare(gelu_of, 1);
+}
+
 TEST_CASE("a norm of a wide operand keeps its rows in the low type, and both gradients follow from them",
           "[autocast]") {
   const Tensor x = leaf({3, 2, 16}, 1), gain = leaf({16}, 2), dy = spread({3, 2, 16}, 3);

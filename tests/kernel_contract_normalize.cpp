@@ -36,6 +36,14 @@ Statistics statistics(const Values& x, const Shape& shape, bool around_zero = fa
 Handle parameter(Trial& trial, bool present, const Shape& shape, Dtype dtype, uint64_t seed) {
   return present ? trial.input({shape[1]}, dtype, uniform(shape[1], -2, 2, seed)) : Handle{};
 }
+/// The gradient of x, which is added to what is there where beta is not 0, and a copy of an f32 one.
+struct RowGradients {
+  Handle dx, low;
+};
+RowGradients row_gradients(Trial& trial, const Shape& shape, Dtype dtype, Layout layout, float beta, Dtype low) {
+  return {beta == 0 ? trial.output(shape, dtype, layout) : trial.both(shape, dtype, uniform(shape, -2, 2, 9), layout),
+          dtype == Dtype::f32 ? trial.output(shape, low, layout) : Handle{}};
+}
 /// The gradient of one: f32, beside what is there already when beta is not 0.
 Handle gradient(Trial& trial, bool present, const Shape& shape, float beta) {
   if (!present) return {};
@@ -71,10 +79,12 @@ void try_layer_norm_backward(const Shape& shape, Dtype dtype, Layout layout, boo
                rstd = trial.input({shape[0]}, Dtype::f32, found.rstd);
   const Handle gain = parameter(trial, all, shape, dtype, 3);
   const Handle dgain = gradient(trial, all, shape, beta), dbias = gradient(trial, true, shape, beta);
-  const Handle dx = all || beta == 0 ? trial.output(shape, dtype, layout) : Handle{};
+  const RowGradients dx = all || beta == 0
+                              ? row_gradients(trial, shape, dtype, layout, from_normal ? beta : 0, Dtype::bf16)
+                              : RowGradients{};
   trial.run([&](const Call& c) {
-    kernels::layer_norm_backward(c.device, c(dx), c(dgain), c(dbias), c(dy), c(normal), c(x), c(mean), c(rstd), c(gain),
-                                 beta, beta);
+    kernels::layer_norm_backward(c.device, c(dx.dx), c(dx.low), c(dgain), c(dbias), c(dy), c(normal), c(x), c(mean),
+                                 c(rstd), c(gain), from_normal ? beta : 0, beta, beta);
   });
 }
 
@@ -116,9 +126,10 @@ void try_rms_norm_backward(const Shape& shape, Dtype dtype, Layout layout, bool 
                dy = trial.input(shape, dtype, uniform(shape, -2, 2, 7), layout);
   const Handle rstd = trial.input({shape[0]}, Dtype::f32, statistics(values, shape, true).rstd);
   const Handle gain = parameter(trial, all, shape, dtype, 3), dgain = gradient(trial, all, shape, beta);
-  const Handle dx = trial.output(shape, dtype, layout);
+  const RowGradients dx = row_gradients(trial, shape, dtype, layout, beta, Dtype::f16);
   trial.run([&](const Call& c) {
-    kernels::rms_norm_backward(c.device, c(dx), c(dgain), c(dy), c(normal), c(x), c(rstd), c(gain), beta);
+    kernels::rms_norm_backward(c.device, c(dx.dx), c(dx.low), c(dgain), c(dy), c(normal), c(x), c(rstd), c(gain), beta,
+                               beta);
   });
 }
 

@@ -146,7 +146,7 @@ TEST_CASE("<cinta/cinta.h> reaches every public header, and pulls in the standar
                                           "ops/rows.h",
                                           "ops/narrow_linear.h",
                                           "ops/tf32.h",
-                                          "ops/parameter_gradient.h",
+                                          "ops/row_gradient.h",
                                           "ops/unary.h",
                                           "train/bad_loss.h",
                                           "train/exponents.h",

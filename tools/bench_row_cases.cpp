@@ -107,10 +107,11 @@ void add_norms(std::vector<RowCase>& out, const Operands& o) {
   const auto &dx_bias = o.of_columns[0], &dgain = o.of_columns[1], &dbias = o.of_columns[2];
   constexpr float eps = 1e-12f;
   out.push_back({"", [=] { kernels::layer_norm(cpu, o.y, {}, {}, mean, rstd, o.x, o.gain, o.bias, eps); }});
-  out.push_back(
-      {"", [=] { kernels::layer_norm_backward(cpu, o.y, dgain, dbias, o.dy, {}, o.x, mean, rstd, o.gain, 0, 0); }});
+  out.push_back({"", [=] {
+                   kernels::layer_norm_backward(cpu, o.y, {}, dgain, dbias, o.dy, {}, o.x, mean, rstd, o.gain, 0, 0, 0);
+                 }});
   out.push_back({"", [=] { kernels::rms_norm(cpu, o.y, {}, {}, rstd, o.x, o.gain, eps); }});
-  out.push_back({"", [=] { kernels::rms_norm_backward(cpu, o.y, dgain, o.dy, {}, o.x, rstd, o.gain, 0); }});
+  out.push_back({"", [=] { kernels::rms_norm_backward(cpu, o.y, {}, dgain, o.dy, {}, o.x, rstd, o.gain, 0, 0); }});
   for (const bool drops : {false, true}) {
     const char* variant = drops ? "with dropout" : "";
     const auto site = [=] { return drops ? o.dropout() : kernels::Dropout(); };

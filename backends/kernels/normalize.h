@@ -12,16 +12,17 @@ namespace cinta::kernels {
 inline constinit Kernel<void(View y, View y_too, View normal, View mean, View rstd, View x, View gain, View bias,
                              float eps)>
     layer_norm{"layer_norm"};
-/// dx (may be absent), dgain, dbias (each may be absent; old value * beta is added). Of normal, and x with mean, one is
-/// given.
-inline constinit Kernel<void(View dx, View dgain, View dbias, View dy, View normal, View x, View mean, View rstd,
-                             View gain, float beta_gain, float beta_bias)>
+/// dx, dgain, dbias (each may be absent; old value * beta is added). dx_too, which may be absent, is dx as it ends, f32
+/// then, cast to a narrower type. Of normal, and x with mean, one is given.
+inline constinit Kernel<void(View dx, View dx_too, View dgain, View dbias, View dy, View normal, View x, View mean,
+                             View rstd, View gain, float beta, float beta_gain, float beta_bias)>
     layer_norm_backward{"layer_norm_backward"};
 
 /// y = x * rstd * gain, rstd[R] = 1/sqrt(mean(x^2) + eps) (Zhang, Sennrich 2019); normal is x * rstd.
 inline constinit Kernel<void(View y, View y_too, View normal, View rstd, View x, View gain, float eps)> rms_norm{
     "rms_norm"};
-inline constinit Kernel<void(View dx, View dgain, View dy, View normal, View x, View rstd, View gain, float beta_gain)>
+inline constinit Kernel<void(View dx, View dx_too, View dgain, View dy, View normal, View x, View rstd, View gain,
+                             float beta, float beta_gain)>
     rms_norm_backward{"rms_norm_backward"};
 
 /// sum = residual + dropout(x + x_bias); y = layer_norm(sum). The operands may be of several types. `sum` is written

@@ -69,13 +69,19 @@ Row standardized(const View& kept, const View& x, int64_t r, double mean, double
   return kept ? values(part(kept, {r})) : standardized(values(part(x, {r})), mean, rstd);
 }
 
-void layer_norm_gradients(View dx, View dgain, View dbias, View dy, View kept, View x, View mean, View rstd, View gain,
-                          float beta_gain, float beta_bias) {
+/// Adds to a row of dx, which may be absent, and writes what that comes to into dx_too.
+void finish_row(const View& dx, const View& dx_too, int64_t r, const Row& gradient, double beta) {
+  if (dx) blend(part(dx, {r}), gradient, beta);
+  if (dx_too) blend(part(dx_too, {r}), values(part(dx, {r})), 0);
+}
+
+void layer_norm_gradients(View dx, View dx_too, View dgain, View dbias, View dy, View kept, View x, View mean,
+                          View rstd, View gain, float beta, float beta_gain, float beta_bias) {
   const int64_t n = dy.size(1);
   Row gain_sums(static_cast<size_t>(n), 0), bias_sums = gain_sums;
   for (int64_t r = 0; r < dy.size(0); ++r) {
     const Row d = values(part(dy, {r})), normal = standardized(kept, x, r, kept ? 0 : double{at(mean, r)}, at(rstd, r));
-    if (dx) blend(part(dx, {r}), normalize_row_gradient(d, values(gain, n, 1), normal, at(rstd, r)), 0);
+    finish_row(dx, dx_too, r, normalize_row_gradient(d, values(gain, n, 1), normal, at(rstd, r)), beta);
     add_products(gain_sums, d, normal);
     add_to(bias_sums, d);
   }
@@ -97,7 +103,8 @@ void rms_norm_rows(View y, View y_too, View normal, View rstd, View x, View gain
 }
 
 /// dx = rstd * (d - normal * mean(d * normal)) with d = dy * gain, normal = x * rstd.
-void rms_norm_gradients(View dx, View dgain, View dy, View kept, View x, View rstd, View gain, float beta_gain) {
+void rms_norm_gradients(View dx, View dx_too, View dgain, View dy, View kept, View x, View rstd, View gain, float beta,
+                        float beta_gain) {
   const int64_t n = dy.size(1);
   const Row g = values(gain, n, 1);
   Row gain_sums(static_cast<size_t>(n), 0);
@@ -107,7 +114,8 @@ void rms_norm_gradients(View dx, View dgain, View dy, View kept, View x, View rs
     add_products(gain_sums, d, normal);
     for (int64_t j = 0; j < n; ++j) d[j] *= g[j];
     const double along = mean_of_products(d, normal);
-    for (int64_t j = 0; dx && j < n; ++j) at(dx, r, j) = at(rstd, r) * (d[j] - normal[j] * along);
+    for (size_t j = 0; j < d.size(); ++j) d[j] = at(rstd, r) * (d[j] - normal[j] * along);
+    finish_row(dx, dx_too, r, d, beta);
   }
   blend(dgain, gain_sums, beta_gain);
 }

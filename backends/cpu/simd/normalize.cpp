@@ -34,19 +34,27 @@ void forward(const View& y, const View& y_too, const View& normal, const View& m
 }
 
 /// From normal, or x with the mean, which is absent for RMS norm.
-void backward(const View& dx, const Summed& dgain, const Summed& dbias, const View& dy, const View& normal,
-              const View& x, const View& mean, const View& rstd, const View& gain, bool centred) {
+void backward(const Summed& dx, const View& dx_too, const Summed& dgain, const Summed& dbias, const View& dy,
+              const View& normal, const View& x, const View& mean, const View& rstd, const View& gain, bool centred) {
   const int64_t n = columns_of(dy), rows = rows_of(dy);
   double* partial = scratch<double>(partial_sums(rows, n, 2) + n, Workspace::call);
   const float* g = parameter(gain, n, 1, reinterpret_cast<float*>(partial + partial_sums(rows, n, 2)));
-  sum_over_rows(rows, n, 3, {dgain, dbias}, partial, [&](int64_t begin, int64_t end, float** sums, float* buffer) {
+  sum_over_rows(rows, n, 4, {dgain, dbias}, partial, [&](int64_t begin, int64_t end, float** sums, float* buffer) {
     for (int64_t r = begin; r < end; ++r) {
       const float *gradient = read_row(dy, r, n, buffer), *in = read_row(normal ? normal : x, r, n, buffer + n);
-      float* out = dx ? row_target(dx, r, n, buffer + 2 * n) : nullptr;
+      float* place = dx.view ? row_target(dx.view, r, n, buffer + 2 * n) : nullptr;
+      float* out = dx.view && dx.beta != 0 ? buffer + 3 * n : place;
       const float scale = rstd.as<const float>()[r];
       const Moments m = normal ? Moments{0, 1} : Moments{mean ? mean.as<const float>()[r] : 0, scale};
       normalize_row_gradient(out, gradient, in, m, scale, g, sums[0], sums[1], n, centred);
-      if (dx) finish_row(dx, r, n, out);
+      if (!dx.view) continue;
+      if (out != place) {
+        const float* old = read_row(dx.view, r, n, place);
+#pragma omp simd
+        for (int64_t j = 0; j < n; ++j) place[j] = dx.beta * old[j] + out[j];
+      }
+      finish_row(dx.view, r, n, place);
+      if (dx_too) store(dx_too.dtype, dx_too.data, r * n, 1, place, n);
     }
   });
 }
@@ -54,15 +62,16 @@ void backward(const View& dx, const Summed& dgain, const Summed& dbias, const Vi
 void layer_norm(View y, View y_too, View normal, View mean, View rstd, View x, View gain, View bias, float eps) {
   forward(y, y_too, normal, mean, rstd, x, gain, bias, eps);
 }
-void layer_norm_backward(View dx, View dgain, View dbias, View dy, View normal, View x, View mean, View rstd, View gain,
-                         float beta_gain, float beta_bias) {
-  backward(dx, {dgain, beta_gain}, {dbias, beta_bias}, dy, normal, x, mean, rstd, gain, true);
+void layer_norm_backward(View dx, View dx_too, View dgain, View dbias, View dy, View normal, View x, View mean,
+                         View rstd, View gain, float beta, float beta_gain, float beta_bias) {
+  backward({dx, beta}, dx_too, {dgain, beta_gain}, {dbias, beta_bias}, dy, normal, x, mean, rstd, gain, true);
 }
 void rms_norm(View y, View y_too, View normal, View rstd, View x, View gain, float eps) {
   forward(y, y_too, normal, {}, rstd, x, gain, {}, eps);
 }
-void rms_norm_backward(View dx, View dgain, View dy, View normal, View x, View rstd, View gain, float beta_gain) {
-  backward(dx, {dgain, beta_gain}, {View{}, 0}, dy, normal, x, {}, rstd, gain, false);
+void rms_norm_backward(View dx, View dx_too, View dgain, View dy, View normal, View x, View rstd, View gain, float beta,
+                       float beta_gain) {
+  backward({dx, beta}, dx_too, {dgain, beta_gain}, {View{}, 0}, dy, normal, x, {}, rstd, gain, false);
 }
 
 const InstallSimd layer_norm_here{kernels::layer_norm, layer_norm, floats_of_32_bits};
