@@ -36,25 +36,23 @@ std::optional<CastPolicy> module_policy(const Autocast& now) {
 
 bool is_kept_wide(const Autocast& now) { return module_policy(now) == CastPolicy::wide; }
 
-bool fills_storage(const Tensor& x) { return x.contiguous() && x.offset() == 0 && x.bytes() == x.storage()->bytes(); }
+bool usable(const Shadow& shadow, const Tensor& x, Dtype dtype) {
+  return shadow.storage && shadow.dtype == dtype && shadow.storage->device() == x.device() &&
+         context().may_use(*shadow.storage);
+}
 
 /// `x`, a leaf, in the memory that its storage keeps for this purpose; brought up to date where x was written since.
 Tensor shadow_of(const Tensor& x, Dtype dtype) {
-  Storage& storage = *x.storage();
-  Shadow& shadow = storage.shadow;
-  const bool usable = shadow.storage && context().may_use(*shadow.storage);
-  bool current = usable && shadow.dtype == dtype && shadow.version == storage.version();
-  if (!usable || shadow.dtype != dtype || shadow.storage->device() != storage.device()) {
+  if (Tensor current = current_shadow(x, dtype)) return current;
+  Shadow& shadow = x.storage()->shadow;
+  if (!usable(shadow, x, dtype)) {
     CategoryScope scope(Category::weights);
     shadow = {empty(x.shape(), dtype, x.device()).storage(), dtype, 0};
-    current = false;
   }
   Tensor out(shadow.storage, x.shape(), x.strides(), 0, dtype);
-  if (!current) {
-    kernels::copy(x.device(), out, x);
-    shadow.storage->mark_written("autocast");
-    shadow.version = storage.version();
-  }
+  kernels::copy(x.device(), out, x);
+  shadow.storage->mark_written("autocast");
+  shadow.version = x.storage()->version();
   out.slot = x.slot;
   return out;
 }
@@ -131,9 +129,14 @@ Tensor new_shadow(const char* op, const Tensor& y, Dtype dtype) {
 }
 
 Tensor current_shadow(const Tensor& x, Dtype dtype) {
-  const Shadow& shadow = x.storage()->shadow;
-  const bool current = shadow.storage && shadow.dtype == dtype && shadow.version == x.storage()->version();
-  return current && fills_storage(x) ? shadow_of(x, dtype) : Tensor();
+  const Storage& storage = *x.storage();
+  const Shadow& shadow = storage.shadow;
+  if (!usable(shadow, x, dtype) || shadow.version != storage.version()) return {};
+  // Of the whole storage, as `x` may be a part of it.
+  if (shadow.storage->bytes() * size_of(x.dtype()) != storage.bytes() * size_of(dtype)) return {};
+  Tensor out(shadow.storage, x.shape(), x.strides(), x.offset(), dtype);
+  out.slot = x.slot;
+  return out;
 }
 
 void drop_shadow(const Tensor& result) {
@@ -148,7 +151,8 @@ Tensor presented(const char* op, const Tensor& x, Dtype dtype) {
   // A frozen weight has a shadow where an optimizer made one; a result's is used while it holds, and never renewed.
   const Shadow& shadow = x.storage()->shadow;
   const bool lasting = (x.slot && x.slot->leaf) || (shadow.storage && !shadow.of_result && !x.slot);
-  if (lasting && fills_storage(x) && dtype != Dtype::f32) return shadow_of(x, dtype);
+  const bool fills = x.contiguous() && x.offset() == 0 && x.bytes() == x.storage()->bytes();
+  if (lasting && fills && dtype != Dtype::f32) return shadow_of(x, dtype);
   if (const Tensor copy = current_shadow(x, dtype)) return copy;
   // Not an op of the tape: whether there is a shadow may not decide in which type gradients are added up.
   const NoGrad off;

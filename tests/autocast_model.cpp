@@ -101,6 +101,20 @@ TEST_CASE("modules of another policy have it when they are run again", "[autocas
   }
 }
 
+TEST_CASE("no pass of a classifier's step in low precision only casts", "[autocast]") {
+  models::BertConfig config = small_config(0.1);
+  config.num_labels = 3;
+  const models::BertForSequenceClassification model(config, 3);
+  Casts casts;
+  const Scoped watching(&Mode::observer, static_cast<Observer*>(&casts));
+  const Tensor loss = [&] {
+    const AutocastScope scope(bf16_scope);
+    return cross_entropy(model({.ids = full({4, 12}, 5, Dtype::i64)}), full({4}, 1, Dtype::i64));
+  }();
+  backward(loss);
+  CHECK(casts.count == 0);
+}
+
 TEST_CASE("a warm step in low precision casts no weight and asks the machine for no memory", "[autocast]") {
   const ThreadScope one(1);
   models::BertForMaskedLM model(small_config(0.1), 3);

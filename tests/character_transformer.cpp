@@ -3,8 +3,10 @@
 
 #include <catch2/catch.hpp>
 
+#include "autocast_helpers.h"
 #include "cinta/autograd/autocast.h"
 #include "cinta/autograd/mode.h"
+#include "cinta/autograd/tape.h"
 #include "cinta/core/context.h"
 #include "cinta/core/random.h"
 #include "cinta/ops/loss.h"
@@ -106,6 +108,24 @@ TEST_CASE("a text that is too short is refused", "[character_transformer]") {
   CHECK_THAT(error_of<ValueError>([&] { train::CharacterTask(corpus, config, 8, 1); }),
              Contains("the held-out 10 characters are no sequence of 16"));
   CHECK_THAT(error_of<ValueError>([] { train::split_text(""); }), Contains("empty text"));
+}
+
+TEST_CASE("no pass of a pre-norm model's step in low precision only casts", "[character_transformer][autocast]") {
+  models::BertConfig config = models::CharacterTransformer::configuration(65, 16);
+  const Tensor ids = full({2, 16}, 7, Dtype::i64), labels = full({2 * 16}, 9, Dtype::i64);
+  for (const double dropout : {0.0, 0.1})
+    for (Dtype low : {Dtype::bf16, Dtype::f16}) {
+      config.hidden_dropout_prob = dropout;
+      const models::CharacterTransformer model(config, 3);
+      Casts casts;
+      const autograd::Scoped watching(&autograd::Mode::observer, static_cast<autograd::Observer*>(&casts));
+      const Tensor loss = [&] {
+        const autograd::AutocastScope scope(autograd::Autocast{.low = low});
+        return cross_entropy(reshape(model(ids), {2 * 16, 65}), labels);
+      }();
+      autograd::backward(loss);
+      CHECK(casts.count == 0);
+    }
 }
 
 TEST_CASE("in low precision a pre-norm model keeps half the bytes", "[character_transformer]") {
