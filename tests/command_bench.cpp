@@ -71,6 +71,8 @@ void check_step(const json& step, int64_t steps) {
   }
   CHECK(share == Approx(1));
   CHECK(time == Approx(step.at("watched_step_ms").get<double>()));
+  CHECK(step.at("at_limits_ms").get<double>() > 0);
+  CHECK(step.at("at_limits_ms").get<double>() <= time);
 }
 
 constexpr const char* mlp_layers = "24,16,10";

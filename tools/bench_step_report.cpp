@@ -1,4 +1,5 @@
 // A timed step in words, as JSON and as a picture.
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -33,6 +34,14 @@ std::string limits_text(const MachineLimits& limits) {
               formatted("%.1f", 1e-9 * limits.bytes), " GB/s of memory");
 }
 
+/// What the step would take if no row were slower than the machine can be; what comes out of a cache is faster already.
+double seconds_at_limits(const StepTimes& times, const MachineLimits& limits) {
+  double seconds = 0;
+  for (const RowSum& row : times.rows)
+    seconds += row.seconds * std::min(1.0, rate_of(row.work, row.seconds, limits).of_limit);
+  return seconds;
+}
+
 Json json_of(const train::Statistics& seconds) {
   return {{"best", 1e3 * seconds.best}, {"median", 1e3 * seconds.median}, {"spread", seconds.spread}};
 }
@@ -64,6 +73,7 @@ void print_step(const StepSubject& subject, const StepTimes& times, const Machin
   };
   sum(between_rows, times.between_rows);
   sum("step", times.watched);
+  sum("the same with every row at its limit", seconds_at_limits(times, limits));
   std::printf("Rows are of the faster half of %lld more steps. Above 100 %% of memory's limit: out of a cache.\n",
               static_cast<long long>(subject.steps));
 }
@@ -104,6 +114,7 @@ void print_step_json(const StepSubject& subject, const StepTimes& times, const M
   out["rows"] = std::move(rows);
   out["between_rows"] = {{"ms", 1e3 * times.between_rows}, {"share", times.between_rows / times.watched}};
   out["watched_step_ms"] = 1e3 * times.watched;
+  out["at_limits_ms"] = 1e3 * seconds_at_limits(times, limits);
   std::printf("%s\n", out.dump(2).c_str());
 }
 
