@@ -45,7 +45,7 @@ bool usable(const Shadow& shadow, const Tensor& x, Dtype dtype) {
 Tensor shadow_of(const Tensor& x, Dtype dtype) {
   if (Tensor current = current_shadow(x, dtype)) return current;
   Shadow& shadow = x.storage()->shadow;
-  if (!usable(shadow, x, dtype)) {
+  if (!usable(shadow, x, dtype) || shadow.of != Shadow::Of::weight) {
     CategoryScope scope(Category::weights);
     shadow = {empty(x.shape(), dtype, x.device()).storage(), dtype, 0};
   }
@@ -118,13 +118,13 @@ Tensor shadow_to_write(const char* op, const Tensor& y) {
   const Autocast* now = mode().autocast.get();
   // Narrow products and TF32 round what they read once, from f32.
   if (!now || now->products || now->tf32 || y.dtype() != Dtype::f32 || is_kept_wide(*now)) return {};
-  return new_shadow(op, y, now->low);
+  return new_shadow(op, y, now->low, Shadow::Of::result);
 }
 
-Tensor new_shadow(const char* op, const Tensor& y, Dtype dtype) {
+Tensor new_shadow(const char* op, const Tensor& y, Dtype dtype, Shadow::Of of) {
   const Tensor copy = empty(y.shape(), dtype, y.device());
   copy.storage()->mark_made(op);
-  y.storage()->shadow = {copy.storage(), dtype, y.storage()->version(), true};
+  y.storage()->shadow = {copy.storage(), dtype, y.storage()->version(), of};
   return copy;
 }
 
@@ -140,7 +140,7 @@ Tensor current_shadow(const Tensor& x, Dtype dtype) {
 }
 
 void drop_shadow(const Tensor& result) {
-  if (result && result.storage()->shadow.of_result) result.storage()->shadow = {};
+  if (result && result.storage()->shadow.of == Shadow::Of::result) result.storage()->shadow = {};
 }
 
 Tensor widened(const char* op, const Tensor& x) { return mode().autocast ? presented(op, x, Dtype::f32) : x; }
@@ -150,13 +150,16 @@ Tensor presented(const char* op, const Tensor& x, Dtype dtype) {
   if (mode().keeper && mode().recording) mode().keeper->note(op, x);
   // A frozen weight has a shadow where an optimizer made one; a result's is used while it holds, and never renewed.
   const Shadow& shadow = x.storage()->shadow;
-  const bool lasting = (x.slot && x.slot->leaf) || (shadow.storage && !shadow.of_result && !x.slot);
+  const bool lasting = (x.slot && x.slot->leaf) || (shadow.storage && shadow.of == Shadow::Of::weight && !x.slot);
   const bool fills = x.contiguous() && x.offset() == 0 && x.bytes() == x.storage()->bytes();
   if (lasting && fills && dtype != Dtype::f32) return shadow_of(x, dtype);
-  if (const Tensor copy = current_shadow(x, dtype)) return copy;
+  const Tensor copy = current_shadow(x, dtype);
+  const bool whole = x.contiguous() && x.bytes() == x.storage()->bytes();
+  if (copy && whole) return copy;
+  // A part is copied: seen in place it would keep the whole, and products may differ in a bit by how operands lie.
   // Not an op of the tape: whether there is a shadow may not decide in which type gradients are added up.
   const NoGrad off;
-  Tensor out = apply(Copy{"cast", dtype}, Where(), x);
+  Tensor out = copy ? apply(Copy{"contiguous"}, Where(), copy) : apply(Copy{"cast", dtype}, Where(), x);
   out.slot = x.slot;
   return out;
 }

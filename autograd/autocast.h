@@ -65,7 +65,7 @@ std::optional<Dtype> presented_type(const char* op, std::span<const Tensor* cons
 /// policy low that will read y need no pass for a copy. Absent where no such op will be shown y in another type.
 Tensor shadow_to_write(const char* op, const Tensor& y);
 /// Memory for a copy of `y`, just made by `op`, in a narrower type, to be written with it and found by current_shadow.
-Tensor new_shadow(const char* op, const Tensor& y, Dtype dtype);
+Tensor new_shadow(const char* op, const Tensor& y, Dtype dtype, Shadow::Of of);
 /// The copy of `x`, which may be a part of its storage, that this keeps in `dtype`; absent where it is out of date.
 Tensor current_shadow(const Tensor& x, Dtype dtype);
 /// Gives up the copy that was made with a result; it can be made again.
@@ -75,10 +75,10 @@ void drop_shadow(const Tensor& result);
 Tensor widened(const char* op, const Tensor& x);
 
 /// `x` in `dtype`, if it is of a type that autocast changes, for `op`; a keeper hears of one that is. A leaf that fills
-/// its storage, and a tensor and views of one whose shadow was written with it, are presented by the shadow of that
-/// storage, anything else by a copy; each with its own seat: its gradient arrives in its own type. A shadow follows
-/// what ops and optimizers write, not what is written through Tensor::data(). Threads that share weights share their
-/// shadows, which the first use after a write makes without a lock.
+/// its storage, and a tensor whose shadow was written with it, are presented by the shadow of that storage, a part of
+/// what has a shadow by a copy of that part, anything else by a cast; each with its own seat: its gradient arrives in
+/// its own type. A shadow follows what ops and optimizers write, not what is written through Tensor::data(). Threads
+/// that share weights share their shadows, which the first use after a write makes without a lock.
 Tensor presented(const char* op, const Tensor& x, Dtype dtype);
 
 }  // namespace cinta::autograd

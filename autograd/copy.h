@@ -20,8 +20,8 @@ struct Copy {
     Tensor y = empty(x.shape(), dtype.value_or(before), x.device());
     kernels::copy(x.device(), y, x);
     if (mode().autocast && !dtype)  // what products will read of x goes along
-      if (const Tensor low = current_shadow(x, x.storage()->shadow.dtype))
-        kernels::copy(x.device(), new_shadow(called, y, low.dtype()), low);
+      if (const Tensor low = current_shadow(x, mode().autocast->low))
+        if (const Tensor copy = shadow_to_write(called, y)) kernels::copy(x.device(), copy, low);
     return y;
   }
   void save(const Tensor&, const Tensor&) {}

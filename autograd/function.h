@@ -10,7 +10,8 @@
 // has
 //   std::vector<Tensor> inputs();                           // its inputs as saved, in order
 //   Tensor composed(std::span<const Tensor> inputs);        // the same function written with other ops
-// An op whose gradient goes to its inputs unchanged says so (static constexpr bool passes_gradient = true).
+// An op whose inputs get its gradient as it is, but for sums over broadcast dimensions, says so (static constexpr bool
+// passes_gradient = true).
 // An op without backward is never recorded. One with `static constexpr bool takes_any_type = true` is shown its inputs
 // as they are, whatever autocast says of its name.
 #pragma once
@@ -47,7 +48,10 @@ struct OpNode final : SeatedNode<Inputs, Outputs> {
       : SeatedNode<Inputs, Outputs>(std::move(inputs), std::move(outputs)), op(std::move(op)) {}
   const char* name() const override { return op_name(op); }
   bool passes_gradient() const override {
-    return requires { Op::passes_gradient; };
+    if constexpr (requires { Op::passes_gradient; })
+      return Op::passes_gradient;
+    else
+      return false;
   }
   void backward(std::span<const Tensor> dys, Sinks sinks) override {
     if constexpr (requires(std::span<const Tensor> in) { op.composed(in); }) {

@@ -16,6 +16,22 @@ bool sole_owner(const Tensor& tensor) {
   return tensor.storage().use_count() == 1 && !tensor.slot && tensor.contiguous();
 }
 
+/// Says so of a sum that is added to in place; a narrower copy of what it was is of no use.
+void overwritten(const Tensor& sum) {
+  sum.storage()->mark_written("backward");
+  sum.storage()->shadow = {};
+}
+
+/// The copy in `dtype` that was written with this gradient, for the caller alone; absent where there is none.
+Tensor take_shadow(const Tensor& gradient, Dtype dtype) {
+  Shadow& shadow = gradient.storage()->shadow;
+  if (shadow.of != Shadow::Of::gradient) return {};
+  Tensor copy = current_shadow(gradient, dtype);
+  copy.slot = {};
+  if (copy) shadow = {};
+  return copy;
+}
+
 /// The tape's own addition, an op like any other so that a gradient of gradients passes through it.
 struct AddGradients {
   static constexpr const char* name = "add_gradients";
@@ -37,7 +53,7 @@ struct AddGradients {
 void Sink::put(Tensor gradient) {
   // What an op was shown of a tensor may be narrower than that; and a gradient may come with a narrower copy.
   if (gradient.dtype() != slot_->dtype) {
-    Tensor copy = mode().recording ? Tensor() : current_shadow(gradient, slot_->dtype);
+    Tensor copy = mode().recording ? Tensor() : take_shadow(gradient, slot_->dtype);
     gradient = copy ? std::move(copy) : apply(Copy{"cast", slot_->dtype}, Where(), gradient);
   }
   Tensor& sum = slot_->incoming;
@@ -45,7 +61,7 @@ void Sink::put(Tensor gradient) {
     sum = std::move(gradient);
   } else if (!mode().recording && sole_owner(sum)) {
     kernels::accumulate(sum.device(), sum, gradient);
-    sum.storage()->mark_written("backward");
+    overwritten(sum);
   } else {
     sum = apply(AddGradients{}, Where(), sum, gradient);
   }
@@ -67,7 +83,7 @@ Sink::Target Sink::target(const Shape& shape, Device device) {
     return {slot.gradient.with_layout(shape, contiguous_strides(shape), slot.gradient.offset()), beta};
   }
   if (slot.incoming && sole_owner(slot.incoming)) {
-    slot.incoming.storage()->mark_written("backward");
+    overwritten(slot.incoming);
     return {slot.incoming.with_layout(shape, contiguous_strides(shape), slot.incoming.offset()), 1.0f};
   }
   if (slot.incoming) {  // shared with somebody: add into memory of our own
@@ -84,7 +100,8 @@ Tensor Sink::shadow_to_write(const Tensor& sum) {
   const Node* reader = slot_->pending == 1 ? slot_->producer.get() : nullptr;
   if (!reader || !reader->passes_gradient()) return {};
   for (const auto& input : reader->inputs)
-    if (input && input->dtype != sum.dtype()) return new_shadow("backward", sum, input->dtype);
+    if (input && sum.dtype() == Dtype::f32 && size_of(input->dtype) < size_of(sum.dtype()))
+      return new_shadow("backward", sum, input->dtype, Shadow::Of::gradient);
   return {};
 }
 

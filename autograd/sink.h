@@ -10,6 +10,10 @@ class Sink {
   explicit Sink(Slot* slot) : slot_(slot) {}
   /// False iff nobody wants this gradient: do not compute it.
   bool wanted() const { return slot_ != nullptr; }
+  /// Of the input, and so of its gradient.
+  Dtype dtype() const { return slot_->dtype; }
+  /// Whether both are of one tensor.
+  bool same(const Sink& other) const { return slot_ && slot_ == other.slot_; }
   /// Contributes `gradient` (of the input's shape).
   void put(Tensor gradient);
 
@@ -18,7 +22,8 @@ class Sink {
     float beta;  ///< 0: overwrite, the old values mean nothing; 1: add
   };
   /// Memory to write (beta 0) or add (beta 1) this contribution to, contiguous, of the given shape and of the input's
-  /// own type, which autocast may have shown the op in another. Use either put or target, once.
+  /// own type, which autocast may have shown the op in another. Use either put or target, once; and put where an op has
+  /// another sink of the same tensor, whose target this one's may be.
   Target target(const Shape& shape, Device device);
   /// Memory for a copy of `sum`, the target's destination, in a narrower type, where this is the last contribution and
   /// an op that passes the gradient on wants it in that type: for a row that writes both. Absent otherwise.

@@ -18,7 +18,9 @@ struct Shadow {
   std::shared_ptr<Storage> storage;
   Dtype dtype = Dtype::bf16;
   uint32_t version = 0;
-  bool of_result = false;  ///< an op made it with its result, for the ops that read that next
+  /// A weight's is renewed when that was written; an op makes a result's for whoever reads that next, and a gradient's
+  /// for the one op that passes it on.
+  enum class Of : uint8_t { weight, result, gradient } of = Of::weight;
 };
 
 class Storage {

@@ -85,8 +85,8 @@ struct LayerNorm {
     const Shape shape = kept.shape();
     const Dtype wide = statistics_type(type);
     const Device device = dy.device();
-    RowGradient dx(sinks[0], shape, type, device), dgain(sinks[1], {shape[shape.rank() - 1]}, wide, device);
-    RowGradient dbias(sinks[2], {shape[shape.rank() - 1]}, wide, device);
+    RowGradient dx(sinks, 0, shape, type, device), dgain(sinks, 1, {shape[shape.rank() - 1]}, wide, device);
+    RowGradient dbias(sinks, 2, {shape[shape.rank() - 1]}, wide, device);
     const Tensor low = dx.shadow_to_write();
     kernels::layer_norm_backward(device, rows_view(dx.written()), rows_view(low), dgain.view(), dbias.view(),
                                  as_rows(dy), normal.view(), in.view(), mean.get(), rstd.get(), dense(g).view(),
@@ -131,8 +131,8 @@ struct RmsNorm {
     const Tensor normal = kept.normal_rows(), in = kept.x_rows(), g = gain ? gain.get() : Tensor();
     const Shape shape = kept.shape();
     const Device device = dy.device();
-    RowGradient dx(sinks[0], shape, type, device);
-    RowGradient dgain(sinks[1], {shape[shape.rank() - 1]}, statistics_type(type), device);
+    RowGradient dx(sinks, 0, shape, type, device);
+    RowGradient dgain(sinks, 1, {shape[shape.rank() - 1]}, statistics_type(type), device);
     const Tensor low = dx.shadow_to_write();
     kernels::rms_norm_backward(device, rows_view(dx.written()), rows_view(low), dgain.view(), as_rows(dy),
                                normal.view(), in.view(), rstd.get(), dense(g).view(), dx.beta(), dgain.beta());

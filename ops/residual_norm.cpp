@@ -78,8 +78,8 @@ struct ResidualNorm {
     // Of one type and without dropout, x and the residual have one gradient.
     Tensor dx, dresidual = empty(sum.shape(), type, device);
     if ((draw || type != dtype) && (sinks[0].wanted() || sinks[1].wanted())) dx = empty_like(sum);
-    RowGradient dadded(sinks[1], columns, wide, device), dgain(sinks[3], columns, wide, device),
-        dbias(sinks[4], columns, wide, device);
+    RowGradient dadded(sinks, 1, columns, wide, device), dgain(sinks, 3, columns, wide, device),
+        dbias(sinks, 4, columns, wide, device);
     kernels::residual_norm_backward(device, rows_view(dx), as_rows(dresidual), dadded.view(), dgain.view(),
                                     dbias.view(), as_rows(dy), as_rows(sum), mean.get(), rstd.get(), dense(g).view(),
                                     draw.again(name).row(rows_per_sample(sum)), dadded.beta(), dgain.beta(),

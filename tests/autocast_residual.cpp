@@ -105,6 +105,62 @@ TEST_CASE("the residual's gradient reaches the branches in the low type, written
   compare(gelu_of, 1);
 }
 
+TEST_CASE("a gradient's copy in the low type is its branch's alone, and narrower", "[autocast]") {
+  const Tensor w = leaf({6, 6}, 2), gain = leaf({6}, 3), x = leaf({4, 6}, 4), dy = spread({4, 6}, 6);
+  {
+    const AutocastScope scope(bf16_scope);
+    const Tensor branch = linear(rms_norm(x, gain), w), sum = affine(x, 2, 1) + branch, y = rms_norm(sum, gain);
+    const std::vector<Tensor> both = grad({y}, {sum, branch}, {.retain_graph = true, .seeds = {dy}});
+    CHECK(both[1].dtype() == Dtype::bf16);
+    CHECK(!both[1].slot);
+    CHECK(values(both[1]) == values(cast(both[0], Dtype::bf16)));
+    CHECK(both[0].storage()->shadow.storage != both[1].storage());
+    // A seed's own shadow is no gradient's.
+    const Tensor seed = layer_norm(x, gain), given = grad({sum}, {branch}, {.seeds = {seed}})[0];
+    CHECK(seed.storage()->shadow.storage != given.storage());
+  }
+  // Shown low, a sum of f32 tensors has a gradient in bf16, and passes it on as it is.
+  Autocast low = bf16_scope;
+  low.modules = {{"low", CastPolicy::low}};
+  const AutocastScope scope(low);
+  const NameScope inside("low");
+  const Tensor left = affine(x, 2, 1), right = affine(x, 3, 1), y = rms_norm(left + right, gain);
+  const Tensor gradient = grad({y}, {left}, {.seeds = {cast(dy, Dtype::bf16)}})[0];
+  CHECK(values(gradient) == values(cast(gradient, Dtype::bf16)));
+}
+
+TEST_CASE("a norm's operand may be its gain", "[autocast][ops]") {
+  const Tensor x = leaf({8}, 1), dy = spread({8}, 2);
+  for (auto norm : {+[](const Tensor&in, const Tensor&g) { return layer_norm(in, g); },
+                    +[](const Tensor&in, const Tensor&g) { return rms_norm(in, g); }}) {
+    const Tensor one = affine(x, 2, 1), two = affine(x, 2, 1);
+    const std::vector<Tensor> apart = grad({norm(one, two)}, {one, two}, {.seeds = {dy}});
+    const std::vector<float> sum = values(apart[0] + apart[1]);
+    CHECK(values(grad({norm(one, one)}, {one}, {.seeds = {dy}})[0]) == sum);
+    Tensor parameter = detach(one);
+    require_gradient(parameter);
+    for (int walk = 1; walk <= 2; ++walk) {
+      backward(norm(parameter, parameter), {.seeds = {dy}});
+      CHECK(values(gradient(parameter)) == values(affine(apart[0] + apart[1], walk, 0)));
+    }
+  }
+}
+
+TEST_CASE("a segment that sees its operand in another way has the bits of one that is not run again", "[autocast]") {
+  const Tensor x = leaf({4, 5, 51}, 1), gain = leaf({51}, 2), dy = cast(spread({51, 5, 5}, 3), Dtype::bf16);
+  const AutocastScope scope(bf16_scope);
+  const auto segment = [](const Tensor& in) {
+    const Tensor across = permute(in, {2, 1, 0});
+    return matmul(across, permute(across, {0, 2, 1}));
+  };
+  std::vector<float> results[2];
+  for (const bool again : {false, true}) {
+    const Tensor in = layer_norm(x, gain), y = again ? checkpoint(segment, in) : segment(in);
+    results[again] = values(grad({y}, {x}, {.seeds = {dy}})[0]);
+  }
+  CHECK(results[0] == results[1]);
+}
+
 TEST_CASE("a norm of a wide operand keeps its rows in the low type, and both gradients follow from them",
           "[autocast]") {
   const Tensor x = leaf({3, 2, 16}, 1), gain = leaf({16}, 2), dy = spread({3, 2, 16}, 3);

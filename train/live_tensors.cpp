@@ -59,11 +59,16 @@ void LiveTensors::before(const char* name, std::span<const Tensor* const> inputs
 void LiveTensors::forward(const char* name, Where, std::span<const Tensor> outputs) {
   for (const Tensor& output : outputs) {
     if (!output) continue;
-    see(output, name, NameScope::path());
-    if (const Shadow& shadow = output.storage()->shadow; shadow.of_result)
-      see(Tensor(shadow.storage, output.shape(), output.strides(), 0, shadow.dtype), name, NameScope::path());
+    see_with_shadow(output, Shadow::Of::result, name, NameScope::path());
   }
   count(inside_.empty() ? name : join(name, " inside ", inside_.back()), NameScope::path());
+}
+
+void LiveTensors::see_with_shadow(const Tensor& tensor, Shadow::Of of, const std::string& name,
+                                  const std::string& module) {
+  see(tensor, name, module);
+  if (const Shadow& shadow = tensor.storage()->shadow; shadow.storage && shadow.of == of)
+    see(Tensor(shadow.storage, tensor.shape(), tensor.strides(), 0, shadow.dtype), name, module);
 }
 
 void LiveTensors::saved(const autograd::Node& node, const Tensor& tensor, const autograd::Hole* hole) {
@@ -84,7 +89,7 @@ void LiveTensors::backward(const autograd::Node& node, std::span<const Tensor> g
   const auto found = modules_.find(node.number);
   const std::string module = found == modules_.end() ? "" : found->second;
   for (const Tensor& gradient : gradients)
-    if (gradient) see(gradient, name, module);
+    if (gradient) see_with_shadow(gradient, Shadow::Of::gradient, name, module);
   count(name, module);
 }
 

@@ -50,6 +50,8 @@ class LiveTensors : public autograd::Observer {
   };
   using Key = std::weak_ptr<Storage>;
   Seen& see(const Tensor& tensor, const std::string& made_by, const std::string& module);
+  /// The tensor, and the copy in a narrower type that was made with it.
+  void see_with_shadow(const Tensor& tensor, Shadow::Of of, const std::string& made_by, const std::string& module);
   void count(const std::string& op, const std::string& module);
 
   Device device_;
