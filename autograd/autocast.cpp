@@ -43,17 +43,16 @@ bool usable(const Shadow& shadow, const Tensor& x, Dtype dtype) {
 
 /// `x`, a leaf, in the memory that its storage keeps for this purpose; brought up to date where x was written since.
 Tensor shadow_of(const Tensor& x, Dtype dtype) {
-  if (Tensor current = current_shadow(x, dtype)) return current;
+  if (const Tensor current = current_shadow(x, dtype)) return current;
   Shadow& shadow = x.storage()->shadow;
   if (!usable(shadow, x, dtype) || shadow.of != Shadow::Of::weight) {
     CategoryScope scope(Category::weights);
     shadow = {empty(x.shape(), dtype, x.device()).storage(), dtype, 0};
   }
-  Tensor out(shadow.storage, x.shape(), x.strides(), 0, dtype);
+  const Tensor out(shadow.storage, x.shape(), x.strides(), 0, dtype);
   kernels::copy(x.device(), out, x);
   shadow.storage->mark_written("autocast");
   shadow.version = x.storage()->version();
-  out.slot = x.slot;
   return out;
 }
 
@@ -134,9 +133,14 @@ Tensor current_shadow(const Tensor& x, Dtype dtype) {
   if (!usable(shadow, x, dtype) || shadow.version != storage.version()) return {};
   // Of the whole storage, as `x` may be a part of it.
   if (shadow.storage->bytes() * size_of(x.dtype()) != storage.bytes() * size_of(dtype)) return {};
-  Tensor out(shadow.storage, x.shape(), x.strides(), x.offset(), dtype);
-  out.slot = x.slot;
-  return out;
+  return {shadow.storage, x.shape(), x.strides(), x.offset(), dtype};
+}
+
+void carry_shadow(const char* op, const Tensor& y, const Tensor& x) {
+  const Autocast* now = mode().autocast.get();
+  const Tensor low = now ? current_shadow(x, now->low) : Tensor();
+  const Tensor copy = low ? shadow_to_write(op, y) : Tensor();
+  if (copy) kernels::copy(y.device(), copy, low);
 }
 
 void drop_shadow(const Tensor& result) {
@@ -151,15 +155,14 @@ Tensor presented(const char* op, const Tensor& x, Dtype dtype) {
   // A frozen weight has a shadow where an optimizer made one; a result's is used while it holds, and never renewed.
   const Shadow& shadow = x.storage()->shadow;
   const bool lasting = (x.slot && x.slot->leaf) || (shadow.storage && shadow.of == Shadow::Of::weight && !x.slot);
-  const bool fills = x.contiguous() && x.offset() == 0 && x.bytes() == x.storage()->bytes();
-  if (lasting && fills && dtype != Dtype::f32) return shadow_of(x, dtype);
-  const Tensor copy = current_shadow(x, dtype);
   const bool whole = x.contiguous() && x.bytes() == x.storage()->bytes();
-  if (copy && whole) return copy;
-  // A part is copied: seen in place it would keep the whole, and products may differ in a bit by how operands lie.
-  // Not an op of the tape: whether there is a shadow may not decide in which type gradients are added up.
+  Tensor out = lasting && whole && dtype != Dtype::f32 ? shadow_of(x, dtype) : current_shadow(x, dtype);
+  // No op of the tape: whether there is a shadow may not decide in which type gradients are added up.
   const NoGrad off;
-  Tensor out = copy ? apply(Copy{"contiguous"}, Where(), copy) : apply(Copy{"cast", dtype}, Where(), x);
+  if (!out)
+    out = apply(Copy{"cast", dtype}, Where(), x);
+  else if (!whole)  // seen in place it would keep the whole, and how operands lie may change a product's last bit
+    out = apply(Copy{"contiguous"}, Where(), out);
   out.slot = x.slot;
   return out;
 }

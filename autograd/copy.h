@@ -19,9 +19,7 @@ struct Copy {
     before = x.dtype();
     Tensor y = empty(x.shape(), dtype.value_or(before), x.device());
     kernels::copy(x.device(), y, x);
-    if (mode().autocast && !dtype)  // what products will read of x goes along
-      if (const Tensor low = current_shadow(x, mode().autocast->low))
-        if (const Tensor copy = shadow_to_write(called, y)) kernels::copy(x.device(), copy, low);
+    if (!dtype) carry_shadow(called, y, x);
     return y;
   }
   void save(const Tensor&, const Tensor&) {}

@@ -27,7 +27,6 @@ Tensor take_shadow(const Tensor& gradient, Dtype dtype) {
   Shadow& shadow = gradient.storage()->shadow;
   if (shadow.of != Shadow::Of::gradient) return {};
   Tensor copy = current_shadow(gradient, dtype);
-  copy.slot = {};
   if (copy) shadow = {};
   return copy;
 }
@@ -98,9 +97,9 @@ Sink::Target Sink::target(const Shape& shape, Device device) {
 
 Tensor Sink::shadow_to_write(const Tensor& sum) {
   const Node* reader = slot_->pending == 1 ? slot_->producer.get() : nullptr;
-  if (!reader || !reader->passes_gradient()) return {};
+  if (!reader || !reader->passes_gradient() || sum.dtype() != Dtype::f32) return {};
   for (const auto& input : reader->inputs)
-    if (input && sum.dtype() == Dtype::f32 && size_of(input->dtype) < size_of(sum.dtype()))
+    if (input && size_of(input->dtype) < size_of(sum.dtype()))
       return new_shadow("backward", sum, input->dtype, Shadow::Of::gradient);
   return {};
 }

@@ -79,12 +79,11 @@ void try_layer_norm_backward(const Shape& shape, Dtype dtype, Layout layout, boo
                rstd = trial.input({shape[0]}, Dtype::f32, found.rstd);
   const Handle gain = parameter(trial, all, shape, dtype, 3);
   const Handle dgain = gradient(trial, all, shape, beta), dbias = gradient(trial, true, shape, beta);
-  const RowGradients dx = all || beta == 0
-                              ? row_gradients(trial, shape, dtype, layout, from_normal ? beta : 0, Dtype::bf16)
-                              : RowGradients{};
+  const RowGradients dx =
+      all || beta == 0 ? row_gradients(trial, shape, dtype, layout, beta, Dtype::bf16) : RowGradients{};
   trial.run([&](const Call& c) {
     kernels::layer_norm_backward(c.device, c(dx.dx), c(dx.low), c(dgain), c(dbias), c(dy), c(normal), c(x), c(mean),
-                                 c(rstd), c(gain), from_normal ? beta : 0, beta, beta);
+                                 c(rstd), c(gain), beta, beta, beta);
   });
 }
 
