@@ -191,6 +191,7 @@ Op with_options(const char* op, const AttentionOptions& options, const Tensor& x
                         "offsets[N+1] of N sequences in one sample, given ", options.offsets, " for ", x);
   }
   check_dropout(op, options.dropout, x, where);
+  require(!options.dropout.rows, op, where, "the dropout is of all rows, given ", options.dropout.rows);
   Op out{};
   out.causal = options.causal;
   out.scale = static_cast<float>(options.scale > 0 ? options.scale : 1 / std::sqrt(static_cast<double>(size)));

@@ -3,6 +3,7 @@
 
 #include "cinta/core/context.h"
 #include "cinta/core/random.h"
+#include "cinta/ops/shape.h"
 
 namespace cinta {
 
@@ -26,6 +27,10 @@ DropoutSite Random::site(std::string_view name, double p, Where where) const {
   return {state_, stream_id(name), p};
 }
 
+DropoutSite DropoutSite::of_rows(const Tensor& numbers, int64_t rows_a_sample) const {
+  return {state, stream, p, contiguous(numbers), rows_a_sample};
+}
+
 int64_t rows_per_sample(const Tensor& x) {
   int64_t rows = 1;
   for (int dim = 1; dim + 1 < x.rank(); ++dim) rows *= x.shape()[dim];
@@ -40,13 +45,29 @@ void check_random_state(const char* op, const char* name, const Tensor& state, c
 
 void check_dropout(const char* op, const DropoutSite& site, const Tensor& x, Where where) {
   require(site.p >= 0 && site.p < 1, op, where, "the dropout's p lies in [0, 1), given ", site.p);
-  if (site.p != 0) check_random_state(op, "the dropout's state", site.state, x, where);
+  if (site.p == 0) return;
+  check_random_state(op, "the dropout's state", site.state, x, where);
+  if (!site.rows) return;
+  const Shape one_each{leading_rows(x.shape())};
+  require(site.rows.dtype() == Dtype::i64 && site.rows.shape() == one_each && site.rows.contiguous(), op, where,
+          "the dropout's rows are i64", one_each, ", one for each row of ", x, ", given ", site.rows);
+  require<DeviceError>(site.rows.device() == x.device(), op, where, "the dropout's rows lie on the device of ", x,
+                       ", given ", site.rows);
+}
+
+Draw::Draw(const DropoutSite& site) : site_(site) {
+  if (site.p != 0) version_ = site.state.storage()->version();
+  if (site.rows) rows_version_ = site.rows.storage()->version();
 }
 
 const DropoutSite& Draw::again(const char* op) const {
-  if (site_.p != 0 && site_.state.storage()->version() != version_)
-    throw ValueError(join("[", op, "] the random state was changed by ", site_.state.storage()->last_writer(),
-                          " between forward and backward: the dropout mask cannot be made again"));
+  const auto same = [op](const char* what, const Tensor& x, uint32_t version) {
+    if (x.storage()->version() != version)
+      throw ValueError(join("[", op, "] ", what, " changed by ", x.storage()->last_writer(),
+                            " between forward and backward: the dropout mask cannot be made again"));
+  };
+  if (site_.p != 0) same("the random state was", site_.state, version_);
+  if (site_.p != 0 && site_.rows) same("the rows that are masked were", site_.rows, rows_version_);
   return site_;
 }
 

@@ -19,11 +19,18 @@ struct DropoutSite {
   Tensor state;         ///< i64[3] {seed, step, first_sample}; may be absent iff p is 0
   uint32_t stream = 0;  ///< the site's own stream of numbers
   double p = 0;         ///< probability of dropping an element, in [0, 1)
+  Tensor rows = {};     ///< i64[R]: what is masked has R rows, those of this number of a whole; absent: is a whole
+  int64_t rows_per_sample = 0;  ///< of that whole
+
+  /// The site for the rows `numbers` alone of a tensor with this many rows a sample: each is masked as among all.
+  DropoutSite of_rows(const Tensor& numbers, int64_t rows_a_sample) const;
 
   /// What a kernel is given, for a tensor with this many rows a sample.
-  kernels::Dropout row(int64_t rows_per_sample) const {
+  kernels::Dropout row(int64_t rows_a_sample) const {
     if (p == 0) return {};
-    return {state.view(), stream, static_cast<float>(p), rows_per_sample};
+    const float probability = static_cast<float>(p);
+    if (!rows) return {state.view(), stream, probability, rows_a_sample};
+    return {state.view(), stream, probability, rows_per_sample, rows.view()};
   }
 };
 
@@ -51,21 +58,23 @@ int64_t rows_per_sample(const Tensor& x);
 
 /// Throws ValueError unless `state`, which the message calls `name`, is i64[3], and DeviceError unless on x's device.
 void check_random_state(const char* op, const char* name, const Tensor& state, const Tensor& x, Where where);
-/// Throws ValueError unless the site's p is in [0, 1) and, where it is not 0, its state is i64[3] on x's device.
+/// Throws ValueError unless the site's p is in [0, 1) and, where it is not 0, its state is i64[3] on x's device and
+/// `rows`, where they are given, name each row of x.
 void check_dropout(const char* op, const DropoutSite& site, const Tensor& x, Where where);
 
 /// A site as an op keeps it from forward to backward.
 class Draw {
  public:
   Draw() = default;
-  explicit Draw(const DropoutSite& site) : site_(site), version_(site.p == 0 ? 0 : site.state.storage()->version()) {}
+  explicit Draw(const DropoutSite& site);
   explicit operator bool() const { return site_.p != 0; }
-  /// The site, for the same masks again. Throws ValueError when step, seed or first sample were changed meanwhile.
+  /// The site, for the same masks again. Throws ValueError when step, seed, first sample or rows were changed
+  /// meanwhile.
   const DropoutSite& again(const char* op) const;
 
  private:
   DropoutSite site_;
-  uint32_t version_ = 0;
+  uint32_t version_ = 0, rows_version_ = 0;
 };
 
 }  // namespace cinta

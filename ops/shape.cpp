@@ -129,6 +129,12 @@ Tensor full(const Shape& shape, double value, Dtype dtype, Device device, Where 
   return out;
 }
 
+Tensor arange(int64_t count, int64_t first, int64_t step, Device device, Where where) {
+  Tensor out = empty({count}, Dtype::i64, device, where);
+  kernels::arange(device, out, first, step);
+  return out;
+}
+
 Tensor contiguous(const Tensor& x, Where where) {
   check_exists("contiguous", x, where);
   return x.contiguous() ? x : apply(autograd::Copy{"contiguous"}, where, x);

@@ -10,6 +10,9 @@ inline Tensor zeros(const Shape& shape, Dtype dtype = Dtype::f32, Device device 
   return full(shape, 0, dtype, device, where);
 }
 
+/// first, first + step, .. as i64[count].
+Tensor arange(int64_t count, int64_t first = 0, int64_t step = 1, Device device = cpu, Where where = Where::current());
+
 /// Row-major copy, or x itself if it is so already.
 Tensor contiguous(const Tensor& x, Where where = Where::current());
 /// One size may be -1. A view where strides allow, else a copy.

@@ -100,6 +100,16 @@ void accumulate_contract() {
 }
 
 const Contract copy_here{{&kernels::copy}, copy_contract};
+void arange_contract() {
+  for (int64_t count : {0, 1, 7, 1000})
+    for (Layout layout : {Layout::dense, Layout::shifted}) {
+      Trial trial(kernels::arange, join(count, " layout ", int(layout)));
+      const Handle y = trial.output({count}, Dtype::i64, layout);
+      trial.run([&](const Call& c) { kernels::arange(c.device, c(y), -3, 128); });
+    }
+}
+
+const Contract arange_here{{&kernels::arange}, arange_contract};
 const Contract fill_here{{&kernels::fill}, fill_contract};
 const Contract where_here{{&kernels::where}, where_contract};
 const Contract accumulate_here{{&kernels::accumulate}, accumulate_contract};

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "cinta/backends/kernels/normalize.h"
+#include "cinta/ops/shape.h"
 #include "contract/contract.h"
 #include "contract/dropout.h"
 
@@ -144,8 +145,9 @@ void rms_norm_contract() {
 }
 
 /// `type`: of the residual, the parameters and y, of which there is a copy in `dtype` where they differ.
-void try_residual_norm(const Shape& shape, Dtype dtype, Dtype type, float p, bool x_bias_there) {
-  Trial trial(kernels::residual_norm, join(dtype, " ", type, shape, " p ", p, x_bias_there ? " x_bias" : ""));
+void try_residual_norm(const Shape& shape, Dtype dtype, Dtype type, float p, bool x_bias_there, bool some_rows) {
+  Trial trial(kernels::residual_norm,
+              join(dtype, " ", type, shape, " p ", p, x_bias_there ? " x_bias" : "", some_rows ? " of some rows" : ""));
   trial.accuracy.length = shape[1];
   trial.accuracy.computed_in = dtype;  // `sum` is stored, and the norm may be that of the stored one
   const Handle x = trial.input(shape, dtype, uniform(shape, -3, 3)),
@@ -155,7 +157,7 @@ void try_residual_norm(const Shape& shape, Dtype dtype, Dtype type, float p, boo
   const Handle y = trial.output(shape, type), sum = trial.output(shape, dtype);
   const Handle y_too = type != dtype ? trial.output(shape, dtype) : Handle{};
   const Handle mean = trial.output({shape[0]}, Dtype::f32), rstd = trial.output({shape[0]}, Dtype::f32);
-  const DropoutSite dropout(trial, p);
+  const DropoutSite dropout(trial, p, some_rows ? shape[0] : 0);
   trial.run([&](const Call& c) {
     kernels::residual_norm(c.device, c(y), c(y_too), c(sum), c(mean), c(rstd), c(x), c(x_bias), c(residual), c(gain),
                            c(bias), eps, dropout(c));
@@ -163,9 +165,9 @@ void try_residual_norm(const Shape& shape, Dtype dtype, Dtype type, float p, boo
 }
 
 void try_residual_norm_backward(const Shape& shape, Dtype dtype, Dtype type, float p, bool x_bias_there, bool dx_there,
-                                float beta) {
-  Trial trial(kernels::residual_norm_backward,
-              join(dtype, " ", type, shape, " p ", p, dx_there ? "" : " no dx", " beta ", beta));
+                                float beta, bool some_rows) {
+  Trial trial(kernels::residual_norm_backward, join(dtype, " ", type, shape, " p ", p, dx_there ? "" : " no dx",
+                                                    " beta ", beta, some_rows ? " of some rows" : ""));
   trial.accuracy.length = std::max(shape[0], shape[1]);
   const Values values = uniform(shape, -3, 5);
   const Statistics found = statistics(values, shape);
@@ -176,7 +178,7 @@ void try_residual_norm_backward(const Shape& shape, Dtype dtype, Dtype type, flo
   const Handle dx = dx_there ? trial.output(shape, dtype) : Handle{}, dresidual = trial.output(shape, type);
   const Handle dx_bias = gradient(trial, x_bias_there, shape, beta);
   const Handle dgain = gradient(trial, true, shape, beta), dbias = gradient(trial, true, shape, beta);
-  const DropoutSite dropout(trial, p);
+  const DropoutSite dropout(trial, p, some_rows ? shape[0] : 0);
   trial.run([&](const Call& c) {
     kernels::residual_norm_backward(c.device, c(dx), c(dresidual), c(dx_bias), c(dgain), c(dbias), c(dy), c(sum),
                                     c(mean), c(rstd), c(gain), dropout(c), beta, beta, beta);
@@ -188,11 +190,13 @@ void residual_norm_contract() {
     for (const Shape& shape : shapes)
       for (float p : {0.0f, 0.1f, 0.7f})
         for (bool x_bias : {false, true}) {
-          for (Dtype type : {dtype, Dtype::f32}) {
-            try_residual_norm(shape, dtype, type, p, x_bias);
-            for (float beta : {0.0f, 1.0f}) try_residual_norm_backward(shape, dtype, type, p, x_bias, true, beta);
-          }
-          if (p == 0) try_residual_norm_backward(shape, dtype, dtype, p, x_bias, false, 0);
+          for (Dtype type : {dtype, Dtype::f32})
+            for (bool some_rows : {false, p > 0}) {
+              try_residual_norm(shape, dtype, type, p, x_bias, some_rows);
+              for (float beta : {0.0f, 1.0f})
+                try_residual_norm_backward(shape, dtype, type, p, x_bias, true, beta, some_rows);
+            }
+          if (p == 0) try_residual_norm_backward(shape, dtype, dtype, p, x_bias, false, 0, false);
         }
 }
 
@@ -210,7 +214,7 @@ void dropout_contract() {
             const Handle y = in_place ? x : trial.output(shape, dtype, layout);
             const bool copied = !in_place && dtype == Dtype::f32;
             const Handle y_too = copied ? trial.output(shape, Dtype::bf16) : Handle{};
-            const DropoutSite site(trial, p);
+            const DropoutSite site(trial, p, in_place ? leading_rows(shape) : 0);
             trial.run([&](const Call& c) { kernels::dropout(c.device, c(y), c(y_too), c(x), site(c)); });
           }
 }

@@ -37,6 +37,15 @@ const OpTable table({
         "rms_norm", {x}, [](In x) { return rms_norm(x[0]); }, "without gain")
         .composed([](In x) { return x[0] / sqrt(mean(x[0] * x[0], {-1}, true) + 1e-5f); }),
     {"dropout", {x, random_state()}, [](In x) { return dropout(x[0], site(x[1])); }},
+    {"dropout",
+     {real({4, 8}), random_state(), whole({4}, 0, 30)},
+     [](In x) { return dropout(x[0], site(x[1]).of_rows(x[2], 9)); },
+     "of some rows"},
+    OpCase(
+        "residual_norm", {real({4, 8}), real({4, 8}), random_state(), whole({4}, 0, 30)},
+        [](In x) { return residual_norm(x[0], {}, x[1], {}, {}, {.dropout = site(x[2]).of_rows(x[3], 9)}); },
+        "of some rows")
+        .composed([](In x) { return norm_by_hand(x[1] + dropout(x[0], site(x[2]).of_rows(x[3], 9))); }),
     OpCase("residual_norm", {x, parameter, x, parameter, parameter, random_state()},
            [](In x) { return residual_norm(x[0], x[1], x[2], x[3], x[4], {.dropout = site(x[5])}); })
         .composed([](In x) { return norm_by_hand(x[2] + dropout(x[0] + x[1], site(x[5]))) * x[3] + x[4]; }),

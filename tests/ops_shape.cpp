@@ -28,6 +28,7 @@ Tensor written(const Tensor& x, F f) {
 const OpTable table({
     OpCase("full", {x}, [](In x) { return full(x[0].shape(), 1.5, x[0].dtype(), x[0].device()); }).untracked(),
     OpCase("zeros", {x}, [](In x) { return zeros(x[0].shape(), x[0].dtype(), x[0].device()); }).untracked(),
+    OpCase("arange", {x}, [](In x) { return arange(x[0].size(0), 3, -2, x[0].device()); }).untracked(),
     {"contiguous", {x}, [](In x) { return contiguous(transpose(x[0], 0, 2)); }},
     {"reshape",
      {x},
@@ -100,3 +101,10 @@ const OpTable table({
 }  // namespace
 
 TEST_CASE("shape ops", "[ops]") { check_ops(); }
+
+TEST_CASE("arange counts", "[ops]") {
+  CHECK(to_vector<int64_t>(arange(4)) == std::vector<int64_t>{0, 1, 2, 3});
+  CHECK(to_vector<int64_t>(arange(3, 5, -4)) == std::vector<int64_t>{5, 1, -3});
+  CHECK(arange(0).shape() == Shape{0});
+  CHECK_THROWS_AS(arange(-1), ShapeError);
+}

@@ -16,6 +16,7 @@ DropoutRecord::DropoutRecord(const kernels::Dropout& dropout)
     : WordSource(dropout.p == 0 ? WordSource() : WordSource(dropout.state, dropout.stream)) {
   if (dropout.p == 0) return;
   first_row = first_sample * dropout.rows_per_sample;
+  if (dropout.rows) rows = dropout.rows.as<const int64_t>();
   threshold = static_cast<uint32_t>(std::llround(static_cast<double>(dropout.p) * 0x1p32));
   scale = 1 / (1 - dropout.p);
 }

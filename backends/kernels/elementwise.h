@@ -62,6 +62,8 @@ inline constinit Binary greater_equal{"greater_equal"};
 
 /// y = condition ? left : right; condition is bool.
 inline constinit Kernel<void(View y, View condition, View left, View right)> where{"where"};
+/// y[i] = first + i * step for i64 y[N], contiguous.
+inline constinit Kernel<void(View y, int64_t first, int64_t step)> arange{"arange"};
 /// y = value in every element.
 inline constinit Kernel<void(View y, double value)> fill{"fill"};
 /// y = x converted to y's type (any two storage types); floating to integer truncates, to bool is x != 0.

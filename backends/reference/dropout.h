@@ -18,6 +18,7 @@ inline uint32_t word(const View& state, uint32_t stream, int64_t elements_per_sa
 inline double mask(const kernels::Dropout& dropout, int64_t row, int64_t column, int64_t columns) {
   if (dropout.p == 0) return 1;
   const double p = dropout.p;
+  if (dropout.rows) row = at(dropout.rows, row).integer();
   const uint32_t drawn = word(dropout.state, dropout.stream, dropout.rows_per_sample * columns, row * columns + column);
   return drawn >= std::round(p * 0x1p32) ? 1 / (1 - p) : 0;
 }

@@ -108,6 +108,10 @@ void fill_elements(View y, double value) {
   for (const Index& i : Indices(y.shape)) at(y, i) = value;
 }
 
+void number_elements(View y, int64_t first, int64_t step) {
+  for (int64_t i = 0; i < y.numel(); ++i) y.as<int64_t>()[i] = first + i * step;
+}
+
 void accumulate_elements(View y, View x) {
   for (const Index& i : Indices(y.shape)) at(y, i) += at(x, i);
 }
@@ -115,6 +119,7 @@ void accumulate_elements(View y, View x) {
 const Install copy{kernels::copy, reference, copy_elements};
 const Install where{kernels::where, reference, select};
 const Install fill{kernels::fill, reference, fill_elements};
+const Install arange{kernels::arange, reference, number_elements};
 const Install accumulate{kernels::accumulate, reference, accumulate_elements};
 
 }  // namespace

@@ -10,11 +10,13 @@ namespace {
 
 Init weight_init(const BertConfig& config) { return {Init::normal, config.initializer_range}; }
 
-/// The given rows of hidden[B,S,H], or all of them, as [R,H].
-Tensor take_rows(const Tensor& hidden, const Tensor& rows, Where where) {
-  const Tensor flat = reshape(hidden, {-1, hidden.size(-1)}, where);
-  return rows ? gather_rows(flat, rows, where) : flat;
+/// The rows of the sequences' first tokens.
+Tensor first_rows(const TokenBatch& batch) {
+  if (batch.offsets) return cast(slice(batch.offsets, 0, 0, batch.offsets.size(0) - 1), Dtype::i64);
+  return arange(batch.ids.size(0), 0, batch.ids.size(1), batch.ids.device());
 }
+
+Tensor flat(const Tensor& hidden, Where where) { return reshape(hidden, {-1, hidden.size(-1)}, where); }
 
 }  // namespace
 
@@ -27,18 +29,13 @@ BertModel::BertModel(const EncoderContext& context, bool with_pooler) : embeddin
   add_child("pooler.dense", *pooler_);
 }
 
-Tensor BertModel::operator()(const TokenBatch& batch, Where where) const {
+Tensor BertModel::operator()(const TokenBatch& batch, const Tensor& rows, Where where) const {
   NameScope scope("bert");
-  return encoder(embeddings(batch, where), batch, where);
+  return encoder(embeddings(batch, where), batch, rows, where);
 }
 
-Tensor BertModel::pool(const Tensor& hidden, const TokenBatch& batch, Where where) const {
+Tensor BertModel::pool(const Tensor& first, Where where) const {
   NameScope scope("pooler");
-  Tensor first;
-  if (batch.offsets)
-    first = take_rows(hidden, cast(slice(batch.offsets, 0, 0, batch.offsets.size(0) - 1), Dtype::i64), where);
-  else
-    first = contiguous(squeeze(slice(hidden, 1, 0, 1, where), 1, where));
   return (*pooler_)(first, Activation::tanh, where);
 }
 
@@ -71,7 +68,7 @@ BertForMaskedLM::BertForMaskedLM(const BertConfig& config, uint64_t seed, Device
 }
 
 Tensor BertForMaskedLM::operator()(const TokenBatch& batch, const Tensor& rows, Where where) const {
-  return head_(take_rows(bert(batch, where), rows, where), where);
+  return head_(flat(bert(batch, rows, where), where), where);
 }
 
 BertForPreTraining::BertForPreTraining(const BertConfig& config, uint64_t seed, Device device, Where where)
@@ -85,9 +82,18 @@ BertForPreTraining::BertForPreTraining(const BertConfig& config, uint64_t seed, 
 
 BertForPreTraining::Output BertForPreTraining::operator()(const TokenBatch& batch, const Tensor& rows,
                                                           Where where) const {
-  const Tensor hidden = bert(batch, where);
-  return {head_(take_rows(hidden, rows, where), where),
-          next_sentence_(bert.pool(hidden, batch, where), Activation::none, where)};
+  const Tensor first = first_rows(batch);
+  Tensor masked, pooled;
+  if (rows) {
+    const std::vector<Tensor> hidden =
+        split(bert(batch, concat({rows, first}, 0, where), where), {rows.size(0), first.size(0)}, 0, where);
+    masked = hidden[0];
+    pooled = bert.pool(hidden[1], where);
+  } else {
+    masked = flat(bert(batch, {}, where), where);
+    pooled = bert.pool(gather_rows(masked, first, where), where);
+  }
+  return {head_(masked, where), next_sentence_(pooled, Activation::none, where)};
 }
 
 BertWithoutHead::BertWithoutHead(const BertConfig& config, bool with_pooler, uint64_t seed, Device device, Where where)
@@ -96,8 +102,9 @@ BertWithoutHead::BertWithoutHead(const BertConfig& config, bool with_pooler, uin
 }
 
 BertWithoutHead::Output BertWithoutHead::operator()(const TokenBatch& batch, Where where) const {
-  const Tensor hidden = bert(batch, where);
-  return {hidden, with_pooler_ ? bert.pool(hidden, batch, where) : Tensor()};
+  const Tensor hidden = bert(batch, {}, where);
+  if (!with_pooler_) return {hidden, {}};
+  return {hidden, bert.pool(gather_rows(flat(hidden, where), first_rows(batch), where), where)};
 }
 
 BertForSequenceClassification::BertForSequenceClassification(const BertConfig& config, uint64_t seed, Device device,
@@ -109,7 +116,7 @@ BertForSequenceClassification::BertForSequenceClassification(const BertConfig& c
 }
 
 Tensor BertForSequenceClassification::operator()(const TokenBatch& batch, Where where) const {
-  Tensor pooled = bert.pool(bert(batch, where), batch, where);
+  Tensor pooled = bert.pool(bert(batch, first_rows(batch), where), where);
   const double p = training() ? config().hidden_dropout_prob : 0;
   if (p > 0) pooled = dropout(pooled, random().site("classifier.dropout", p), where);
   return classifier_(pooled, Activation::none, where);

@@ -9,10 +9,10 @@ namespace cinta::models {
 class BertModel : public Module {
  public:
   BertModel(const EncoderContext& context, bool with_pooler);
-  /// -> hidden states [B,S,H].
-  Tensor operator()(const TokenBatch& batch, Where where = Where::current()) const;
-  /// tanh(w h[CLS] + b) -> [B,H], or [N,H] of N sequences laid end to end.
-  Tensor pool(const Tensor& hidden, const TokenBatch& batch, Where where = Where::current()) const;
+  /// -> hidden states [B,S,H], or of the given rows alone (i64[R], numbers of positions in the flattened [B*S]) [R,H].
+  Tensor operator()(const TokenBatch& batch, const Tensor& rows = {}, Where where = Where::current()) const;
+  /// tanh(w h + b) of the hidden states [N,H] of the first tokens.
+  Tensor pool(const Tensor& first, Where where = Where::current()) const;
   BertEmbeddings embeddings;
   BertEncoder encoder;
 

@@ -5,11 +5,17 @@
 #include "cinta/ops/dropout.h"
 #include "cinta/ops/embedding.h"
 #include "cinta/ops/normalize.h"
+#include "cinta/ops/shape.h"
 
 namespace cinta::models {
 namespace {
 
 Init weight_init(const EncoderContext& context) { return {Init::normal, context.config->initializer_range}; }
+
+/// The given rows of x[B,S,H] as [R,H]; absent: x.
+Tensor take_rows(const Tensor& x, const Tensor& rows, Where where) {
+  return rows ? gather_rows(reshape(x, {-1, x.size(-1)}, where), rows, where) : x;
+}
 
 }  // namespace
 
@@ -67,21 +73,24 @@ DropoutSite BertLayer::site(const char* name, double p) const {
   return training() && p > 0 ? context_.random->site(path_ + name, p) : DropoutSite{};
 }
 
-Tensor BertLayer::operator()(const Tensor& x, const TokenBatch& batch, Where where) const {
+Tensor BertLayer::operator()(const Tensor& x, const TokenBatch& batch, const Tensor& rows, Where where) const {
   NameScope scope(path_);
   const BertConfig& config = *context_.config;
   const Tensor qkv = linear(x, qkv_weight_, qkv_bias_, Activation::none, where);
   const AttentionOptions options{.lengths = batch.lengths,
                                  .offsets = batch.offsets,
                                  .dropout = site(".attention.probabilities", config.attention_probs_dropout_prob)};
-  const Tensor mixed = attention_output_.without_bias(
-      self_attention(qkv, static_cast<int>(config.num_attention_heads), options, where), where);
+  const Tensor mixed = self_attention(qkv, static_cast<int>(config.num_attention_heads), options, where);
+  // Only attention looks at other positions: from here on each row goes its own way.
+  const auto of_rows = [&](const DropoutSite& whole) { return rows ? whole.of_rows(rows, x.size(1)) : whole; };
   const Tensor middle = residual_norm(
-      mixed, attention_output_.bias, x, attention_norm_.weight, attention_norm_.bias,
-      {.eps = attention_norm_.eps, .dropout = site(".attention.output", config.hidden_dropout_prob)}, where);
+      attention_output_.without_bias(take_rows(mixed, rows, where), where), attention_output_.bias,
+      take_rows(x, rows, where), attention_norm_.weight, attention_norm_.bias,
+      {.eps = attention_norm_.eps, .dropout = of_rows(site(".attention.output", config.hidden_dropout_prob))}, where);
   const Tensor wide = intermediate_(middle, config.activation(where), where);
   return residual_norm(output_.without_bias(wide, where), output_.bias, middle, output_norm_.weight, output_norm_.bias,
-                       {.eps = output_norm_.eps, .dropout = site(".output", config.hidden_dropout_prob)}, where);
+                       {.eps = output_norm_.eps, .dropout = of_rows(site(".output", config.hidden_dropout_prob))},
+                       where);
 }
 
 BertEncoder::BertEncoder(const EncoderContext& context) {
@@ -91,11 +100,13 @@ BertEncoder::BertEncoder(const EncoderContext& context) {
   }
 }
 
-Tensor BertEncoder::operator()(Tensor x, const TokenBatch& batch, Where where) const {
+Tensor BertEncoder::operator()(Tensor x, const TokenBatch& batch, const Tensor& rows, Where where) const {
   NameScope scope("encoder");
+  if (layers_.empty()) return take_rows(x, rows, where);
   std::vector<Callback<Tensor(const Tensor&)>> calls;
   for (const auto& layer : layers_)
-    calls.push_back([&layer = *layer, batch, where](const Tensor& in) { return layer(in, batch, where); });
+    calls.push_back([&layer = *layer, batch, wanted = layer == layers_.back() ? rows : Tensor(),
+                     where](const Tensor& in) { return layer(in, batch, wanted, where); });
   return autograd::run_layers(calls, std::move(x), checkpoint_policy);
 }
 

@@ -38,11 +38,14 @@ class BertEmbeddings : public Module {
   EncoderContext context_;
 };
 
-/// x -> norm(x + dropout(attention(x))) -> norm(x + dropout(mlp(x))).
+/// x -> norm(x + dropout(attention(x))) -> norm(x + dropout(mlp(x))). Of `rows` (i64[R], numbers of positions in the
+/// flattened [B*S]) alone -> [R,H]: the others are keys and values for them, and nothing else of the layer is computed
+/// where nobody reads it.
 class BertLayer : public Module {
  public:
   BertLayer(const EncoderContext& context, int64_t index);
-  Tensor operator()(const Tensor& x, const TokenBatch& batch, Where where = Where::current()) const;
+  Tensor operator()(const Tensor& x, const TokenBatch& batch, const Tensor& rows = {},
+                    Where where = Where::current()) const;
 
  private:
   DropoutSite site(const char* name, double p) const;
@@ -56,7 +59,8 @@ class BertLayer : public Module {
 class BertEncoder : public Module {
  public:
   explicit BertEncoder(const EncoderContext& context);
-  Tensor operator()(Tensor x, const TokenBatch& batch, Where where = Where::current()) const;
+  /// x[B,S,H] -> [B,S,H], or the given rows [R,H] of it, for which the last layer computes less.
+  Tensor operator()(Tensor x, const TokenBatch& batch, const Tensor& rows = {}, Where where = Where::current()) const;
   autograd::CheckpointPolicy checkpoint_policy;
 
  private:

@@ -1,4 +1,4 @@
-// Rows of two and three operands, and those without a formula: fill, accumulate.
+// Rows of two and three operands, and those without a formula: fill, arange, accumulate.
 #include <cmath>
 #include <functional>
 #include <type_traits>
@@ -75,6 +75,13 @@ void fill_view(View y, double value) {
     map<double>(y, {}, fill_loop<double>, &value);
 }
 const InstallSimd fill{kernels::fill, fill_view};
+
+void number_view(View y, int64_t first, int64_t step) {
+  int64_t* out = y.as<int64_t>();
+  const int64_t count = y.numel();
+  for (int64_t i = 0; i < count; ++i) out[i] = first + i * step;
+}
+const InstallSimd arange{kernels::arange, number_view};
 
 }  // namespace
 #include "cinta/backends/cpu/isa_end.h"

@@ -79,14 +79,13 @@ void each_words(const WordSource& source, uint64_t first, int64_t count, F f) {
 void dropout_row(View y, View y_too, View x, kernels::Dropout dropout) {
   const DropoutRecord site(dropout);
   const int64_t columns = x.rank() ? x.size(-1) : 1, count = x.numel();
-  const uint64_t first = static_cast<uint64_t>(site.first_row * columns);
   // Rows may lie apart; each tile is cut where a row ends or the buffers do.
   parallel_for(count, 16384, [&](int64_t begin, int64_t end) {
     constexpr int64_t piece = 512;
     float factors[piece], values[piece];
     for (int64_t at = begin; at < end;) {
       const int64_t row = at / columns, column = at % columns, n = std::min({end - at, columns - column, piece});
-      dropout_factors(factors, site, first + static_cast<uint64_t>(at), n);
+      dropout_factors(factors, site, site.first_element(row, columns) + static_cast<uint64_t>(column), n);
       load(values, x.dtype, x.data, row_offset(x, row) + column, 1, n);
 #pragma omp simd
       for (int64_t i = 0; i < n; ++i) values[i] = masked(values[i], factors[i]);

@@ -16,6 +16,11 @@ struct WordSource {
 /// A dropout site as its kernels use it, read from the device's record.
 struct DropoutRecord : WordSource {
   explicit DropoutRecord(const kernels::Dropout& dropout);
+  /// The number of the first element of row `row`, of n elements.
+  uint64_t first_element(int64_t row, int64_t n) const {
+    return static_cast<uint64_t>((first_row + (rows ? rows[row] : row)) * n);
+  }
+  const int64_t* rows = nullptr;
   int64_t first_row = 0;
   uint32_t threshold = 0;  ///< an element is kept iff its word is at least this
   float scale = 1;         ///< of kept elements

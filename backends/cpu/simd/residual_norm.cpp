@@ -10,7 +10,7 @@ using kernels::Dropout;
 
 /// The factors of row `row`; leaves `factors` alone (ones) where nothing is dropped.
 void draw(float* factors, const DropoutRecord& site, bool drops, int64_t row, int64_t n) {
-  if (drops) dropout_factors(factors, site, static_cast<uint64_t>((site.first_row + row) * n), n);
+  if (drops) dropout_factors(factors, site, site.first_element(row, n), n);
 }
 
 void forward(View y, View y_too, View sum, View mean, View rstd, View x, View x_bias, View residual, View gain,

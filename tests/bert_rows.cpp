@@ -1,0 +1,150 @@
+// A BERT that computes its last layer for some rows alone: the same numbers as from all rows, dropped elements and all.
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "bert_helpers.h"
+#include "cinta/backends/kernels/normalize.h"
+#include "cinta/ops/attention.h"
+#include "cinta/ops/dropout.h"
+#include "cinta/ops/embedding.h"
+#include "cinta/ops/loss.h"
+#include "cinta/ops/normalize.h"
+#include "cinta/ops/reduce.h"
+#include "cinta/ops/shape.h"
+
+using namespace cinta;
+using namespace cinta::testing;
+using models::BertForMaskedLM;
+using models::TokenBatch;
+
+namespace {
+
+constexpr int64_t samples = 3, length = 12;
+
+TokenBatch tokens(bool padded, Device device) {
+  std::vector<int64_t> ids, types;
+  for (int64_t i = 0; i < samples * length; ++i) {
+    ids.push_back(1 + i * 7 % 60);
+    types.push_back(i % length > 4);
+  }
+  TokenBatch out{from_values(ids, {samples, length}, device), from_values(types, {samples, length}, device)};
+  if (padded) out.lengths = from_values<int32_t>({12, 7, 10}, {samples}, device);
+  return out;
+}
+
+/// In no order and one twice; all exist with padding, too.
+Tensor wanted_rows(Device device) { return from_values<int64_t>({3, 0, 12 + 6, 24 + 1, 3, 24 + 9, 12}, {7}, device); }
+
+struct Found {
+  Tensor logits;
+  std::map<std::string, Tensor> gradients;
+};
+
+/// The logits of the wanted rows, and the gradients of a loss of them; computed for them `alone`, or for all.
+Found run(bool alone, bool padded, double dropout, const std::string& checkpointing, Device device) {
+  BertForMaskedLM model(small_config(dropout), 3, device);
+  model.random().set_step(5);
+  model.random().set_first_sample(2);
+  model.set_checkpoint_policy(autograd::parse_checkpoint_policy(checkpointing));
+  const TokenBatch batch = tokens(padded, device);
+  const Tensor rows = wanted_rows(device);
+  const Tensor logits = alone ? model(batch, rows) : gather_rows(model(batch), rows);
+  autograd::backward(cross_entropy(logits, from_values<int64_t>({5, 9, 60, 1, 0, 8, 33}, {7}, device)));
+  return {detach(logits), gradients(model)};
+}
+
+/// The operands of the norms at the ends of half layers, in the order in which they run.
+struct NormWatch : RowWatcher {
+  NormWatch() { watch_rows(cpu, this); }
+  ~NormWatch() override { watch_rows(cpu, nullptr); }
+  void before(const KernelRow& row, std::span<const View> views) override {
+    if (&row == &kernels::residual_norm) shapes.push_back(views[0].shape);
+  }
+  void after(const KernelRow&, std::span<const View>) override {}
+  std::vector<Shape> shapes;
+};
+
+void check_close(const Tensor& found, const Tensor& expected, double rounding) {
+  const std::vector<double> a = to_vector<double>(found), b = to_vector<double>(expected);
+  REQUIRE(a.size() == b.size());
+  double largest = 0;
+  for (double value : b) largest = std::max(largest, std::abs(value));
+  for (size_t i = 0; i < b.size(); ++i) REQUIRE(std::abs(a[i] - b[i]) <= rounding * (largest + 0.01));
+}
+
+}  // namespace
+
+TEST_CASE("a BERT asked for some rows computes what it computes for all", "[bert_rows]") {
+  for (Device device : {reference, cpu})
+    for (bool padded : {false, true})
+      for (double dropout : {0.0, 0.3}) {
+        INFO(name_of(device) << (padded ? " padded" : "") << " dropout " << dropout);
+        const Found found = run(true, padded, dropout, "none", device),
+                    expected = run(false, padded, dropout, "none", device);
+        check_close(found.logits, expected.logits, 256 * 0x1p-24);
+        for (const auto& [name, gradient] : expected.gradients) {
+          INFO(name);
+          check_close(found.gradients.at(name), gradient, 256 * 0x1p-24);
+        }
+        for (const char* checkpointing : {"every:1", "sqrt", "selective:self_attention"}) {
+          const Found again = run(true, padded, dropout, checkpointing, device);
+          CHECK(to_vector<double>(again.logits) == to_vector<double>(found.logits));
+          for (const auto& [name, gradient] : found.gradients)
+            CHECK(to_vector<double>(again.gradients.at(name)) == to_vector<double>(gradient));
+        }
+      }
+}
+
+TEST_CASE("of the last layer only the rows that are asked for are computed", "[bert_rows]") {
+  const BertForMaskedLM model(small_config(), 3);
+  NormWatch watch;
+  CHECK(model.bert(tokens(false, cpu), wanted_rows(cpu)).shape() == Shape{7, 20});
+  const Shape all{samples * length, 20}, some{7, 20};
+  CHECK(watch.shapes == std::vector{all, all, some, some});
+  CHECK(model.bert(tokens(false, cpu)).shape() == Shape{samples, length, 20});
+  CHECK(model.bert(tokens(false, cpu), empty({0}, Dtype::i64)).shape() == Shape{0, 20});
+}
+
+TEST_CASE("a classifier computes its last layer for the first tokens", "[bert_rows]") {
+  const models::BertForSequenceClassification model(small_config(), 3);
+  NormWatch watch;
+  CHECK(model(tokens(true, cpu)).shape() == Shape{samples, 3});
+  CHECK(watch.shapes.back() == Shape{samples, 20});
+}
+
+TEST_CASE("a BERT without layers gives the rows of its embeddings", "[bert_rows]") {
+  models::BertConfig config = small_config();
+  config.num_hidden_layers = 0;
+  const BertForMaskedLM model(config, 3);
+  const Tensor all = reshape(model.bert(tokens(false, cpu)), {-1, 20});
+  CHECK(to_vector<float>(model.bert(tokens(false, cpu), wanted_rows(cpu))) ==
+        to_vector<float>(gather_rows(all, wanted_rows(cpu))));
+}
+
+TEST_CASE("dropout of some rows masks them as among all", "[bert_rows]") {
+  const Random random(8);
+  const DropoutSite whole = random.site("here", 0.4);
+  const Tensor x = full({samples, length, 20}, 1.0), rows = wanted_rows(cpu);
+  const Tensor expected = gather_rows(reshape(dropout(x, whole), {-1, 20}), rows);
+  const Tensor some = full({7, 20}, 1.0);
+  CHECK(to_vector<float>(dropout(some, whole.of_rows(rows, length))) == to_vector<float>(expected));
+}
+
+TEST_CASE("rows of a dropout that do not fit, or change, are refused", "[bert_rows]") {
+  const Random random(8);
+  const DropoutSite whole = random.site("here", 0.4);
+  const Tensor x = full({7, 20}, 1.0), rows = wanted_rows(cpu);
+  const std::string wants = "the dropout's rows are i64[7], one for each row of f32[7,20]";
+  CHECK_THROWS_WITH(dropout(x, whole.of_rows(slice(rows, 0, 1, 7), length)), Catch::Contains(wants));
+  CHECK_THROWS_WITH(dropout(x, whole.of_rows(cast(rows, Dtype::i32), length)), Catch::Contains(wants));
+  CHECK_THROWS_AS(dropout(x, whole.of_rows(to(rows, reference), length)), DeviceError);
+  const Tensor qkv = full({1, 7, 60}, 1.0);
+  CHECK_THROWS_WITH(self_attention(qkv, 2, {.dropout = whole.of_rows(rows, length)}),
+                    Catch::Contains("the dropout is of all rows"));
+
+  Tensor tracked = full({7, 20}, 1.0);
+  autograd::require_gradient(tracked);
+  const Tensor loss = sum(dropout(tracked, whole.of_rows(rows, length)));
+  fill_(rows, 0);
+  CHECK_THROWS_WITH(autograd::backward(loss), Catch::Contains("the rows that are masked were changed by fill_"));
+}
