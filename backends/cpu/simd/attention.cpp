@@ -13,12 +13,13 @@ using kernels::Attention;
 
 /// Scores to e^(score - largest), masked; what lies beyond `seen` becomes 0. Returns the row's logsumexp, and 1 / sum.
 float softmax_row(float* scores, int64_t seen, int64_t width, const float* factors, float& inverse_sum) {
-  const float largest = reduce_array<Max>(scores, seen), sum = exp_and_sum(scores, scores, largest, seen);
+  const float largest = reduce_array<MaxOfNumbers>(scores, seen);
+  const float sum = !factors ? exp_and_sum(scores, scores, largest, seen) : sum_of(seen, [=](int64_t t) {
+    const float share = math::exp_below(scores[t] - largest);
+    scores[t] = masked(share, factors[t]);
+    return share;
+  });
   std::fill(scores + seen, scores + width, 0.0f);
-  if (factors) {
-#pragma omp simd
-    for (int64_t t = 0; t < seen; ++t) scores[t] = masked(scores[t], factors[t]);
-  }
   inverse_sum = 1 / sum;
   return largest + math::log(sum);
 }

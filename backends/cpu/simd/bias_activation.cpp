@@ -2,6 +2,7 @@
 // bias's sums.
 #include "cinta/backends/cpu/simd/activation.h"
 #include "cinta/backends/cpu/simd/columns.h"
+#include "cinta/backends/cpu/simd/rows.h"
 #include "cinta/backends/kernels/matmul.h"
 
 #include "cinta/backends/cpu/isa_begin.h"
@@ -28,22 +29,6 @@ void with_curve(Activation activation, F f) {
   }
 }
 
-/// One block of a row of a matrix: where it lies if it holds floats, else the buffer it was converted into.
-const float* read(const View& matrix, int64_t row, int64_t first, int64_t count, float* buffer) {
-  const int64_t offset = row_offset(matrix, row) + first, item = size_of(matrix.dtype);
-  prefetch(matrix.as<const char>() + (offset + count) * item, count * item);
-  if (matrix.dtype == Dtype::f32) return matrix.as<const float>() + offset;
-  load(buffer, matrix.dtype, matrix.data, offset, 1, count);
-  return buffer;
-}
-/// Where a block is to be written: in place, or in the buffer that `finish` stores.
-float* target(const View& matrix, int64_t row, int64_t first, float* buffer) {
-  return matrix.dtype == Dtype::f32 ? matrix.as<float>() + row_offset(matrix, row) + first : buffer;
-}
-void finish(const View& matrix, int64_t row, int64_t first, int64_t count, const float* values) {
-  if (matrix.dtype != Dtype::f32) store(matrix.dtype, matrix.data, row_offset(matrix, row) + first, 1, values, count);
-}
-
 /// One block of the bias as floats; zeros where there is none.
 const float* bias_block(const View& bias, int64_t first, int64_t count, float* buffer) {
   if (bias && bias.dtype == Dtype::f32 && bias.stride(-1) == 1) return bias.as<const float>() + first;
@@ -59,22 +44,22 @@ void forward(View y, View slope, View x, View bias, Activation activation) {
   with_curve(activation, [&](auto curve) {
     column_sums(rows, columns, View{}, 0, [&](int64_t row, int64_t first, int64_t count, float*) {
       float buffer[column_step], slopes[column_step], added[column_step];
-      const float *in = read(x, row, first, count, buffer), *b = bias_block(bias, first, count, added);
-      float* out = target(y, row, first, buffer);
+      const float *in = read_part(x, row, first, count, buffer), *b = bias_block(bias, first, count, added);
+      float* out = part_target(y, row, first, buffer);
       if (slope) {
-        float* rise = target(slope, row, first, slopes);
+        float* rise = part_target(slope, row, first, slopes);
 #pragma omp simd
         for (int64_t j = 0; j < count; ++j) {
           const Curve at = curve(in[j] + b[j]);
           out[j] = at.value;
           rise[j] = at.slope;
         }
-        finish(slope, row, first, count, rise);
+        finish_part(slope, row, first, count, rise);
       } else {
 #pragma omp simd
         for (int64_t j = 0; j < count; ++j) out[j] = curve(in[j] + b[j]).value;
       }
-      finish(y, row, first, count, out);
+      finish_part(y, row, first, count, out);
     });
   });
 }
@@ -83,15 +68,15 @@ void backward(View dx, View dbias, View dy, View slope, float beta) {
   const int64_t columns = dy.size(-1), rows = columns ? dy.numel() / columns : 0;
   column_sums(rows, columns, dbias, beta, [&](int64_t row, int64_t first, int64_t count, float* lanes) {
     float buffer[column_step], gradient[column_step];
-    const float *rise = read(slope, row, first, count, buffer), *dout = read(dy, row, first, count, gradient);
-    float* out = target(dx, row, first, buffer);
+    const float *rise = read_part(slope, row, first, count, buffer), *dout = read_part(dy, row, first, count, gradient);
+    float* out = part_target(dx, row, first, buffer);
 #pragma omp simd
     for (int64_t j = 0; j < count; ++j) {
       const float value = dout[j] * rise[j];
       out[j] = value;
       lanes[j] += value;
     }
-    finish(dx, row, first, count, out);
+    finish_part(dx, row, first, count, out);
   });
 }
 

@@ -1,4 +1,4 @@
-// Softmax and cross-entropy in one: two passes over the logits forward, one backward, nothing of their size kept.
+// Softmax and cross-entropy in one: one pass over the logits forward, one backward, nothing of their size kept.
 #include "cinta/backends/cpu/parallel.h"
 #include "cinta/backends/cpu/simd/rows.h"
 #include "cinta/backends/cpu/status.h"
@@ -13,6 +13,31 @@ bool counts(int64_t label, int64_t classes, const CrossEntropy& options) {
   return label != options.ignore_index && label >= 0 && label < classes;
 }
 
+constexpr int64_t piece = 1024;  // classes whose logits stay in the first-level cache
+
+/// Calls f(first, count) for the pieces of a row.
+template <class F>
+void each_piece(int64_t classes, F f) {
+  for (int64_t first = 0; first < classes; first += piece) f(first, std::min(piece, classes - first));
+}
+
+/// The largest of some numbers, and the sum of e^(x - largest).
+struct Exponentials {
+  float largest = -math::infinity, sum = 0;
+
+  explicit Exponentials() = default;
+  Exponentials(const float* x, int64_t count) : largest(reduce_array<MaxOfNumbers>(x, count)) {
+    const float shift = largest == -math::infinity ? 0 : largest;
+    sum = sum_of(count, [=](int64_t j) { return math::exp_below(x[j] - shift); });
+  }
+  void add(const Exponentials& other) {
+    if (other.sum == 0) return;  // all of them -infinity
+    const float top = std::max(largest, other.largest);
+    sum = sum * math::exp_below(largest - top) + other.sum * math::exp_below(other.largest - top);
+    largest = top;
+  }
+};
+
 void cross_entropy(View loss, View lse, View logits, View labels, CrossEntropy options, void* status) {
   const int64_t classes = columns_of(logits), rows = rows_of(logits);
   const int64_t* label = labels.as<const int64_t>();
@@ -20,17 +45,22 @@ void cross_entropy(View loss, View lse, View logits, View labels, CrossEntropy o
       status, rows, classes, [=](int64_t r) { return label[r]; },
       [=](int64_t value) { return value == options.ignore_index; });
   parallel_for(rows, rows_of_tile(classes), [&](int64_t begin, int64_t end) {
-    float* buffer = logits.dtype == Dtype::f32 ? nullptr : scratch<float>(classes, Workspace::tile);
+    float buffer[piece];
     for (int64_t r = begin; r < end; ++r) {
-      const float* x = read_row(logits, r, classes, buffer);
-      const float largest = reduce_array<Max>(x, classes);
-      const float rest = math::log(sum_of(classes, [=](int64_t j) { return math::exp_below(x[j] - largest); }));
+      Exponentials all;
+      each_piece(classes, [&](int64_t first, int64_t count) {
+        all.add({read_part(logits, r, first, count, buffer), count});
+      });
+      const float largest = all.largest, rest = math::log(all.sum);
       float sum = 0;
       if (counts(label[r], classes, options)) {
-        const auto surprise = [=](int64_t j) { return (largest - x[j]) + rest; };
-        const float smoothing = options.label_smoothing;
-        sum = (1 - smoothing) * surprise(label[r]);
-        if (smoothing != 0) sum += smoothing / static_cast<float>(classes) * sum_of(classes, surprise);
+        const float smoothing = options.label_smoothing, share = smoothing / static_cast<float>(classes);
+        sum = (1 - smoothing) * ((largest - *read_part(logits, r, label[r], 1, buffer)) + rest);
+        if (smoothing != 0)
+          each_piece(classes, [&](int64_t first, int64_t count) {
+            const float* x = read_part(logits, r, first, count, buffer);
+            sum += share * sum_of(count, [=](int64_t j) { return (largest - x[j]) + rest; });
+          });
       }
       loss.as<float>()[r] = sum;
       lse.as<float>()[r] = largest + rest;
@@ -38,27 +68,34 @@ void cross_entropy(View loss, View lse, View logits, View labels, CrossEntropy o
   });
 }
 
+/// out = the gradient of a piece of a row, in which the label has this place, or none.
+void gradient_of_piece(float* out, const float* x, int64_t count, int64_t label, float scale, float shift, float share,
+                       float smoothing) {
+  const bool here = label >= 0 && label < count;
+  const float at_label = here ? scale * (math::expm1(x[label] - shift) + (smoothing - share)) : 0;
+#pragma omp simd
+  for (int64_t j = 0; j < count; ++j) out[j] = scale * (math::exp_below(x[j] - shift) - share);
+  if (here) out[label] = at_label;
+}
+
 void cross_entropy_backward(View dlogits, View dloss, View logits, View lse, View labels, CrossEntropy options) {
   const int64_t classes = columns_of(logits);
   const float smoothing = options.label_smoothing, share = smoothing / static_cast<float>(classes);
   parallel_for(rows_of(logits), rows_of_tile(classes), [&](int64_t begin, int64_t end) {
-    const bool plain = logits.dtype == Dtype::f32 && dlogits.dtype == Dtype::f32;
-    float* buffer = plain ? nullptr : scratch<float>(2 * classes, Workspace::tile);
+    float buffer[piece], gradient[piece];
     for (int64_t r = begin; r < end; ++r) {
       const int64_t label = labels.as<const int64_t>()[r];
-      float* out = row_target(dlogits, r, classes, buffer);
-      if (counts(label, classes, options)) {
-        const float* x = read_row(logits, r, classes, buffer + classes);
-        const float scale = dloss.as<const float>()[r], shift = lse.as<const float>()[r];
-        const float at_label = scale * (math::expm1(x[label] - shift) + (smoothing - share));
-        const float spread = share;  // a copy: what the lambda refers to might lie in `out`, which ends vectorisation
-#pragma omp simd
-        for (int64_t j = 0; j < classes; ++j) out[j] = scale * (math::exp_below(x[j] - shift) - spread);
-        out[label] = at_label;
-      } else {
-        std::fill_n(out, classes, 0.0f);
-      }
-      finish_row(dlogits, r, classes, out);
+      const bool counted = counts(label, classes, options);
+      const float scale = dloss.as<const float>()[r], shift = lse.as<const float>()[r];
+      each_piece(classes, [&](int64_t first, int64_t count) {
+        float* out = part_target(dlogits, r, first, gradient);
+        if (counted)
+          gradient_of_piece(out, read_part(logits, r, first, count, buffer), count, label - first, scale, shift, share,
+                            smoothing);
+        else
+          std::fill_n(out, count, 0.0f);
+        finish_part(dlogits, r, first, count, out);
+      });
     }
   });
 }

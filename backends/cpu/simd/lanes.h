@@ -28,13 +28,40 @@ struct Max {
   static constexpr double start = -std::numeric_limits<double>::infinity();
   template <class T>
   static T add(T lane, T x) {
-    return x <= lane || lane != lane ? lane : x;
+    return (x <= lane) | (lane != lane) ? lane : x;
   }
   template <class T>
   static T merge(T a, T b) {
     return add(a, b);
   }
 };
+
+/// For arrays whose NaN are found by what is done with the result: one instruction.
+struct MaxOfNumbers {
+  static constexpr double start = -std::numeric_limits<double>::infinity();
+  template <class T>
+  static T add(T lane, T x) {
+    return lane > x ? lane : x;
+  }
+  template <class T>
+  static T merge(T a, T b) {
+    return add(a, b);
+  }
+};
+
+/// `count` lanes as one: the second half is merged into the first until one is left. The counts are the compiler's, as
+/// short rows take no longer than this would in loops.
+template <class Op, int64_t count, class T>
+inline T fold(const T* lanes) {
+  if constexpr (count == 1) {
+    return lanes[0];
+  } else {
+    T merged[count / 2];
+#pragma omp simd
+    for (int64_t j = 0; j < count / 2; ++j) merged[j] = Op::merge(lanes[j], lanes[j + count / 2]);
+    return fold<Op, count / 2>(merged);
+  }
+}
 
 /// All of x[0..count), computed in T.
 template <class Op, class T, class S>
@@ -48,9 +75,7 @@ T reduce_array_in(const S* x, int64_t count) {
     for (int64_t j = 0; j < width; ++j) lanes[j] = Op::add(lanes[j], static_cast<T>(x[i + j]));
   }
   for (int64_t j = 0; i < count; ++i, ++j) lanes[j] = Op::add(lanes[j], static_cast<T>(x[i]));
-  for (int64_t half = width / 2; half > 0; half /= 2)
-    for (int64_t j = 0; j < half; ++j) lanes[j] = Op::merge(lanes[j], lanes[j + half]);
-  return lanes[0];
+  return fold<Op, width>(lanes);
 }
 template <class Op, class T>
 T reduce_array(const T* x, int64_t count) {

@@ -21,10 +21,9 @@ inline const float* parameter(const View& view, int64_t columns, float otherwise
 struct Moments {
   float mean, rstd;
 };
-/// Mean (0 unless `centred`) and 1 / sqrt(mean square deviation + eps).
-inline Moments moments(const float* x, int64_t n, float eps, bool centred) {
-  const float count = static_cast<float>(n);
-  const float mean = centred ? reduce_array<Sum>(x, n) / count : 0;
+/// The mean, which is sum / n, and 1 / sqrt(mean square deviation + eps). A sum of 0 leaves x as it is.
+inline Moments moments(const float* x, int64_t n, float eps, float sum) {
+  const float count = static_cast<float>(n), mean = sum / count;
   const float squares = sum_of(n, [=](int64_t j) { return (x[j] - mean) * (x[j] - mean); });
   return {mean, 1 / std::sqrt(squares / count + eps)};
 }
@@ -39,14 +38,14 @@ inline void normalize_row(float* y, const float* x, Moments m, const float* gain
 inline void normalize_row_gradient(float* dx, const float* dy, const float* x, Moments m, float scale,
                                    const float* gain, float* dgain, float* dbias, int64_t n, bool centred) {
   const float mean = m.mean, rstd = m.rstd, count = static_cast<float>(n);
-  const float along = sum_of(n, [=](int64_t j) { return dy[j] * gain[j] * ((x[j] - mean) * rstd); }) / count;
-  const float middle = centred ? sum_of(n, [=](int64_t j) { return dy[j] * gain[j]; }) / count : 0;
-#pragma omp simd
-  for (int64_t j = 0; j < n; ++j) {
-    dgain[j] += dy[j] * ((x[j] - mean) * rstd);
+  const Pair sums = sums_of(n, [=](int64_t j) {
+    const float normal = (x[j] - mean) * rstd, d = dy[j] * gain[j];
+    dgain[j] += dy[j] * normal;
     dbias[j] += dy[j];
-  }
+    return Pair{d * normal, d};
+  });
   if (!dx) return;
+  const float along = sums.first / count, middle = centred ? sums.second / count : 0;
 #pragma omp simd
   for (int64_t j = 0; j < n; ++j) dx[j] = scale * ((dy[j] * gain[j] - middle) - (x[j] - mean) * rstd * along);
 }

@@ -27,15 +27,11 @@ void forward(View y, View y_too, View sum, View mean, View rstd, View x, View x_
     for (int64_t r = begin; r < end; ++r) {
       const float *in = read_row(x, r, n, buffer), *kept = read_row(residual, r, n, buffer + n);
       float *total = row_target(sum, r, n, buffer + 2 * n), *out = row_target(y, r, n, buffer + 3 * n);
-      if (drops) {
-        draw(factors, site, drops, r, n);
-#pragma omp simd
-        for (int64_t j = 0; j < n; ++j) total[j] = kept[j] + masked(in[j] + added[j], factors[j]);
-      } else {
-#pragma omp simd
-        for (int64_t j = 0; j < n; ++j) total[j] = kept[j] + (in[j] + added[j]);
-      }
-      const Moments found = moments(total, n, eps, true);
+      draw(factors, site, drops, r, n);
+      const float row_sum =
+          drops ? sum_of(n, [=](int64_t j) { return total[j] = kept[j] + masked(in[j] + added[j], factors[j]); })
+                : sum_of(n, [=](int64_t j) { return total[j] = kept[j] + (in[j] + added[j]); });
+      const Moments found = moments(total, n, eps, row_sum);
       mean.as<float>()[r] = found.mean;
       rstd.as<float>()[r] = found.rstd;
       normalize_row(out, total, found, g, b, n);

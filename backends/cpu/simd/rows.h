@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 
+#include "cinta/backends/cpu/layout.h"
 #include "cinta/backends/cpu/simd/convert.h"
 #include "cinta/backends/cpu/simd/lanes.h"
 #include "cinta/backends/cpu/simd/math.h"
@@ -32,6 +33,23 @@ inline void finish_row(const View& matrix, int64_t row, int64_t columns, const f
   if (matrix.dtype != Dtype::f32) store(matrix.dtype, matrix.data, row * columns, 1, values, columns);
 }
 
+/// `count` elements of a row from `first` on: where they lie if they are floats, else the buffer they were converted
+/// into. The next ones are fetched meanwhile. Rows may lie apart.
+inline const float* read_part(const View& matrix, int64_t row, int64_t first, int64_t count, float* buffer) {
+  const int64_t offset = row_offset(matrix, row) + first, item = size_of(matrix.dtype);
+  prefetch(matrix.as<const char>() + (offset + count) * item, count * item);
+  if (matrix.dtype == Dtype::f32) return matrix.as<const float>() + offset;
+  load(buffer, matrix.dtype, matrix.data, offset, 1, count);
+  return buffer;
+}
+/// Where they are to be written: in place, or in the buffer that finish_part stores.
+inline float* part_target(const View& matrix, int64_t row, int64_t first, float* buffer) {
+  return matrix.dtype == Dtype::f32 ? matrix.as<float>() + row_offset(matrix, row) + first : buffer;
+}
+inline void finish_part(const View& matrix, int64_t row, int64_t first, int64_t count, const float* values) {
+  if (matrix.dtype != Dtype::f32) store(matrix.dtype, matrix.data, row_offset(matrix, row) + first, 1, values, count);
+}
+
 /// Sum of term(i) for i < count, in the order of lanes.h. A term may also write down what it computed.
 template <class Term>
 inline float sum_of(int64_t count, Term term) {
@@ -43,9 +61,32 @@ inline float sum_of(int64_t count, Term term) {
     for (int64_t j = 0; j < width; ++j) lanes[j] += term(i + j);
   }
   for (int64_t j = 0; i < count; ++i, ++j) lanes[j] += term(i);
-  for (int64_t half = width / 2; half > 0; half /= 2)
-    for (int64_t j = 0; j < half; ++j) lanes[j] += lanes[j + half];
-  return lanes[0];
+  return fold<Sum, width>(lanes);
+}
+
+/// Two such sums in one pass: of term(i).first and of term(i).second.
+struct Pair {
+  float first, second;
+};
+template <class Term>
+inline Pair sums_of(int64_t count, Term term) {
+  constexpr int64_t width = 32;
+  float first[width]{}, second[width]{};
+  int64_t i = 0;
+  for (; i + width <= count; i += width) {
+#pragma omp simd
+    for (int64_t j = 0; j < width; ++j) {
+      const Pair terms = term(i + j);
+      first[j] += terms.first;
+      second[j] += terms.second;
+    }
+  }
+  for (int64_t j = 0; i < count; ++i, ++j) {
+    const Pair terms = term(i);
+    first[j] += terms.first;
+    second[j] += terms.second;
+  }
+  return {fold<Sum, width>(first), fold<Sum, width>(second)};
 }
 
 /// out = e^(x - shift), which is also summed. out may be x.

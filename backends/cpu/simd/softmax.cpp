@@ -25,7 +25,7 @@ void each_row(const View& out, const View& a, const View& b, Row row) {
 
 void softmax(View y, View x) {
   each_row(y, x, {}, [](float* out, const float* in, const float*, int64_t n) {
-    const float scale = 1 / exp_and_sum(out, in, reduce_array<Max>(in, n), n);
+    const float scale = 1 / exp_and_sum(out, in, reduce_array<MaxOfNumbers>(in, n), n);
 #pragma omp simd
     for (int64_t j = 0; j < n; ++j) out[j] *= scale;
   });
@@ -41,7 +41,7 @@ void softmax_backward(View dx, View dy, View y) {
 
 void log_softmax(View y, View x) {
   each_row(y, x, {}, [](float* out, const float* in, const float*, int64_t n) {
-    const float largest = reduce_array<Max>(in, n);
+    const float largest = reduce_array<MaxOfNumbers>(in, n);
     const float rest = math::log(sum_of(n, [=](int64_t j) { return math::exp_below(in[j] - largest); }));
 #pragma omp simd
     for (int64_t j = 0; j < n; ++j) out[j] = (in[j] - largest) - rest;
