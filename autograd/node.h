@@ -16,6 +16,15 @@ struct Node;
 /// Called with a leaf's gradient once per backward walk, when its last contribution has landed.
 using LeafHook = Callback<void(Tensor& gradient)>;
 
+/// Where a leaf's gradient lies among others, in memory that comes and goes.
+struct GradientHome {
+  virtual ~GradientHome() = default;
+  /// The leaf's buffer, of any content.
+  virtual Tensor buffer() = 0;
+  /// A captured step writes there from now on: the memory stays.
+  virtual void stay() = 0;
+};
+
 /// What the tape knows of a tensor. A leaf has a gradient and hooks; any other slot has the node that produced it,
 /// until a walk without retain_graph has passed that node.
 struct Slot {
@@ -27,6 +36,7 @@ struct Slot {
   const char* passed_by = nullptr;  ///< name of the producer that a walk has already used up
   Tensor gradient;                  ///< leaf: a buffer; holds a value iff has_gradient
   bool has_gradient = false;
+  std::shared_ptr<GradientHome> home;  ///< leaf: gives it a buffer; absent: its buffer is memory of its own
   std::vector<LeafHook> hooks;
 
   // State of the walk that is under way.

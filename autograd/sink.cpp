@@ -31,6 +31,14 @@ Tensor take_shadow(const Tensor& gradient, Dtype dtype) {
   return copy;
 }
 
+/// Gives a leaf that is about to be written a buffer, unless it has one.
+void give_buffer(Slot& slot, const Shape& shape, Device device) {
+  if (slot.home && context().captures()) slot.home->stay();
+  if (slot.gradient) return;
+  const CategoryScope scope(Category::gradients);
+  slot.gradient = slot.home ? slot.home->buffer() : empty(shape, slot.dtype, device);
+}
+
 /// The tape's own addition, an op like any other so that a gradient of gradients passes through it.
 struct AddGradients {
   static constexpr const char* name = "add_gradients";
@@ -73,10 +81,7 @@ Sink::Target Sink::target(const Shape& shape, Device device) {
   const bool straight = slot.leaf && slot.capture < 0 && in_place && !slot.incoming && !mode().recording;
   if (straight) {
     const float beta = slot.has_gradient ? 1.0f : 0.0f;
-    if (!slot.gradient) {
-      CategoryScope scope(Category::gradients);
-      slot.gradient = empty(shape, dtype, device);
-    }
+    give_buffer(slot, shape, device);
     slot.has_gradient = true;
     slot.gradient.storage()->mark_written("backward");
     return {slot.gradient.with_layout(shape, contiguous_strides(shape), slot.gradient.offset()), beta};
@@ -111,6 +116,7 @@ void settle_leaf(Slot& slot) {
     if (slot.has_gradient && mode().recording) {
       slot.gradient = apply(AddGradients{}, Where(), slot.gradient, sum);
     } else if (slot.has_gradient) {
+      give_buffer(slot, sum.shape(), sum.device());
       kernels::accumulate(sum.device(), slot.gradient, sum);
       slot.gradient.storage()->mark_written("backward");
     } else if (mode().recording) {
@@ -119,8 +125,7 @@ void settle_leaf(Slot& slot) {
       CategoryScope scope(Category::gradients);
       slot.gradient = apply(Copy{"own_gradient"}, Where(), sum);
     } else {
-      CategoryScope scope(Category::gradients);
-      if (!slot.gradient) slot.gradient = empty(sum.shape(), sum.dtype(), sum.device());
+      give_buffer(slot, sum.shape(), sum.device());
       kernels::copy(sum.device(), slot.gradient, sum);
       slot.gradient.storage()->mark_written("backward");
     }

@@ -1,4 +1,4 @@
-// Size classes (eight a power of two, so at most an eighth is wasted) and their free lists.
+// Size classes (eight a power of two, so at most an eighth is wasted) and their free lists, for blocks below a MiB.
 #include "cinta/core/allocator.h"
 
 #include <algorithm>
@@ -14,13 +14,15 @@ namespace cinta {
 namespace {
 
 struct SizeClass {
-  int index;
+  int index;  ///< -1: of a large block
   int64_t bytes;
 };
 
 SizeClass size_class(int64_t bytes) {
   constexpr int64_t smallest = 512;
   if (bytes <= smallest) return {0, smallest};
+  if (bytes >= LargeBlocks::least && bytes <= std::numeric_limits<int64_t>::max() - LargeBlocks::grain)
+    return {-1, (bytes + LargeBlocks::grain - 1) / LargeBlocks::grain * LargeBlocks::grain};
   const int log = std::bit_width(static_cast<uint64_t>(bytes - 1)) - 1;  // 2^log <= bytes-1 < 2^(log+1)
   const int64_t step = int64_t{1} << (log - 3);
   const int64_t steps = (bytes + step - 1) / step;  // in 9..16
@@ -61,21 +63,19 @@ void* Pool::allocate_locked(int64_t bytes, Category category) {
   // The meta device gives whatever is asked for; what cannot be counted is more than any device has.
   if (fit.bytes > std::numeric_limits<int64_t>::max() - statistics_.live_total) throw_out_of_memory(fit.bytes, 0);
   ++statistics_.requests;
-  void* data = nullptr;
-  auto& cached = free_[fit.index];
-  if (!cached.empty()) {
-    data = cached.back();
+  const auto take = [&]() -> void* {
+    if (fit.index < 0) return take_large(fit.bytes, category);
+    auto& cached = free_[static_cast<size_t>(fit.index)];
+    if (cached.empty()) return ask(fit.bytes);
+    void* last = cached.back();
     cached.pop_back();
-  } else {
-    ++statistics_.system_requests;
-    statistics_.system_bytes += fit.bytes;
-    Runtime& runtime = runtime_of(device_);
-    data = runtime.allocate(device_, fit.bytes);
-    if (!data) {
-      const int64_t given_back = trim_locked();
-      data = runtime.allocate(device_, fit.bytes);
-      if (!data) throw_out_of_memory(fit.bytes, given_back);
-    }
+    return last;
+  };
+  void* data = take();
+  if (!data) {
+    const int64_t given_back = trim_locked();
+    data = take();
+    if (!data) throw_out_of_memory(fit.bytes, given_back);
   }
   int64_t& live = statistics_.live[static_cast<int>(category)];
   int64_t& peak = statistics_.peak[static_cast<int>(category)];
@@ -84,6 +84,26 @@ void* Pool::allocate_locked(int64_t bytes, Category category) {
   statistics_.live_total += fit.bytes;
   if (statistics_.live_total > statistics_.peak_total) statistics_.peak_total = statistics_.live_total;
   return data;
+}
+
+void* Pool::ask(int64_t bytes) {
+  void* data = runtime_of(device_).allocate(device_, bytes);
+  statistics_.system_requests += data != nullptr;
+  if (data) statistics_.system_bytes += bytes;
+  return data;
+}
+
+void* Pool::take_large(int64_t bytes, Category category) {
+  const int64_t segment = runtime_of(device_).segment_bytes();
+  if (segment == 0) return ask(bytes);
+  LargeBlocks& blocks = large(category);
+  if (void* data = blocks.take(bytes)) return data;
+  for (int64_t size : {std::max(bytes, segment), bytes})
+    if (void* more = ask(size)) {
+      blocks.add_segment(more, size);
+      return blocks.take(bytes);
+    }
+  return nullptr;
 }
 
 void Pool::release(void* data, int64_t bytes, Category category) noexcept {
@@ -100,7 +120,12 @@ void Pool::release(void* data, LiveBlock& block) noexcept {
 
 void Pool::release_locked(void* data, int64_t bytes, Category category) noexcept {
   const SizeClass fit = size_class(bytes);
-  free_[fit.index].push_back(data);
+  if (fit.index >= 0)
+    free_[static_cast<size_t>(fit.index)].push_back(data);
+  else if (runtime_of(device_).segment_bytes() > 0)
+    large(category).give(data);
+  else
+    runtime_of(device_).release(device_, data, fit.bytes);
   statistics_.live[static_cast<int>(category)] -= fit.bytes;
   statistics_.live_total -= fit.bytes;
 }
@@ -135,6 +160,11 @@ void Pool::trim() noexcept {
 
 int64_t Pool::trim_locked() noexcept {
   int64_t given_back = 0;
+  for (LargeBlocks* blocks : {&lasting_, &passing_})
+    blocks->trim([&](void* data, int64_t bytes) {
+      runtime_of(device_).release(device_, data, bytes);
+      given_back += bytes;
+    });
   for (int index = 0; index < size_classes; ++index) {
     if (free_[index].empty()) continue;
     const int64_t bytes = index == 0 ? 512 : (int64_t{1} << ((index - 1) / 8 + 9 - 3)) * ((index - 1) % 8 + 9);

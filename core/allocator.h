@@ -2,10 +2,12 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <mutex>
 #include <vector>
 
 #include "cinta/core/device.h"
+#include "cinta/core/large_blocks.h"
 #include "cinta/core/memory.h"
 
 namespace cinta {
@@ -31,6 +33,14 @@ class Pool {
 
  private:
   void* allocate_locked(int64_t bytes, Category category);
+  /// Of the machine; null where it has none left.
+  void* ask(int64_t bytes);
+  void* take_large(int64_t bytes, Category category);
+  /// Where a large block of this category lies: what stays apart from what comes and goes in each step, between which
+  /// it would leave holes.
+  LargeBlocks& large(Category category) {
+    return category == Category::weights || category == Category::optimizer ? lasting_ : passing_;
+  }
   void release_locked(void* data, int64_t bytes, Category category) noexcept;
   [[noreturn]] void throw_out_of_memory(int64_t bytes, int64_t cached) const;
   /// Gives back what lies free; returns how many bytes.
@@ -39,6 +49,10 @@ class Pool {
   mutable std::mutex mutex_;
   Device device_;
   std::array<std::vector<void*>, size_classes> free_;
+  LargeBlocks lasting_{std::numeric_limits<int64_t>::max()};
+  /// The gradients of a layer are the largest. In a BERT-base's step 531 MiB are touched for 457 that are alive at
+  /// once, 586 if all were cut from the beginnings.
+  LargeBlocks passing_{16 << 20};
   MemoryStatistics statistics_;
   LiveBlock* newest_ = nullptr;  ///< of those alive, which lead on to the older ones
 };

@@ -31,6 +31,9 @@ class Runtime {
   virtual void copy(Stream stream, void* destination, const void* source, int64_t bytes) = 0;
   /// True iff the host may read and write this memory through its pointers.
   virtual bool host_accessible() const = 0;
+  /// What a pool asks for at once, to cut large blocks from it; the more the better where memory that was never touched
+  /// costs nothing. 0: blocks cannot be cut.
+  virtual int64_t segment_bytes() const { return 128 << 20; }
   /// From rehearse(true) to rehearse(false) kernels take the memory that they work in, and may compute a part of their
   /// results only (Rehearsal). The default is for kernels that need no memory of their own.
   virtual void rehearse(bool) {}

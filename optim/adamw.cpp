@@ -28,8 +28,8 @@ AdamW::AdamW(std::vector<Parameter> parameters, const AdamWOptions& options, Whe
       constants_{options.beta1, options.beta2, options.eps} {}
 
 void AdamW::sweep(const Group& group, const kernels::Segments& segments, View scalars) {
-  kernels::adamw(group.weights.device(), group.weights, group.shadow, group.state[0], group.state[1], group.gradients,
-                 segments, scalars, constants_);
+  kernels::adamw(group.weights.device(), group.weights, group.shadow, group.state[0], group.state[1],
+                 group.gradients->flat(), segments, scalars, constants_);
 }
 
 }  // namespace cinta::optim

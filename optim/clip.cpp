@@ -20,7 +20,8 @@ const Tensor& GlobalNorm::measure(const std::vector<Unit>& units, const Tensor& 
   int64_t buffer = 0;
   for (const Unit& unit : units)
     for (const Group& group : unit.groups())
-      if (group.trained) kernels::sum_of_squares(device, squares_.with_layout({1}, {1}, buffer++), group.gradients);
+      if (group.trained)
+        kernels::sum_of_squares(device, squares_.with_layout({1}, {1}, buffer++), group.gradients->flat());
   kernels::sum(device, total_, squares_, 0.0f);
   kernels::clip_factor(device, scalars, norm_, total_, loss_scale.view(), max_norm);
   return norm_;

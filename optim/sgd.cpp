@@ -23,7 +23,8 @@ Sgd::Sgd(std::vector<Parameter> parameters, const SgdOptions& options, Where whe
 
 void Sgd::sweep(const Group& group, const kernels::Segments& segments, View scalars) {
   kernels::sgd(group.weights.device(), group.weights, group.shadow,
-               group.state.empty() ? View{} : group.state[0].view(), group.gradients, segments, scalars, constants_);
+               group.state.empty() ? View{} : group.state[0].view(), group.gradients->flat(), segments, scalars,
+               constants_);
 }
 
 }  // namespace cinta::optim

@@ -28,11 +28,12 @@ bool is_finite(const Tensor& weights) {
   return std::isfinite(item(squares));
 }
 
-/// Gives the leaf of `range` its slice of the flat gradients; a gradient it has already is copied there.
-void adopt_gradient(const Range& range) {
-  autograd::Slot& slot = *range.parameter.tensor.slot;
-  if (slot.has_gradient) kernels::copy(range.gradient.device(), range.gradient, slot.gradient);
-  slot.gradient = range.gradient;
+/// Gives the leaf of range number i its slice of the flat gradients; a gradient it has already is copied there.
+void adopt_gradient(Group& group, size_t i) {
+  autograd::Slot& slot = *group.ranges[i].parameter.tensor.slot;
+  const Tensor& place = group.gradients->slice(i);
+  if (slot.has_gradient) kernels::copy(place.device(), place, slot.gradient);
+  slot.gradient = place;
 }
 
 Group flatten(std::vector<Parameter> parameters) {
@@ -41,21 +42,22 @@ Group flatten(std::vector<Parameter> parameters) {
   group.trained = autograd::tracked(first);
   int64_t length = 0;
   for (Parameter& parameter : parameters) {
-    group.ranges.push_back({std::move(parameter), length, {}});
+    group.ranges.push_back({std::move(parameter), length});
     length += rounded_up(group.ranges.back().parameter.tensor.numel());
   }
   const Tensor like = group.ranges.front().parameter.tensor;
   group.weights = zeros(length, like, Category::weights);
-  if (group.trained) group.gradients = zeros(length, like, Category::gradients);
+  if (group.trained) group.gradients = std::make_shared<FlatGradients>(length, like.dtype(), like.device());
   const int64_t width = size_of(like.dtype());
   for (Range& range : group.ranges) {
     const Tensor& tensor = range.parameter.tensor;
     copy_bytes(Group::slice(group.weights, range), tensor);
     tensor.storage()->rebind(group.weights.storage(), range.begin * width);
-    if (!group.trained) continue;
-    auto part = std::make_shared<Storage>(group.gradients.storage(), range.begin * width, tensor.bytes());
-    range.gradient = Tensor(std::move(part), tensor.shape(), tensor.strides(), 0, tensor.dtype());
-    adopt_gradient(range);
+    if (group.trained) group.gradients->add(range.begin, tensor.shape());
+  }
+  for (size_t i = 0; group.trained && i < group.ranges.size(); ++i) {
+    group.ranges[i].parameter.tensor.slot->home = FlatGradients::home(group.gradients, i);
+    adopt_gradient(group, i);
   }
   return group;
 }
@@ -95,16 +97,18 @@ Unit::Unit(std::vector<Parameter> parameters) {
 void Unit::collect_gradients(Where where) {
   for (Group& group : groups_) {
     if (!group.trained) continue;
+    if (context().captures()) group.gradients->stay();
     const auto* base = static_cast<const char*>(group.weights.view().data);
-    for (const Range& range : group.ranges) {
-      const Tensor& tensor = range.parameter.tensor;
+    for (size_t i = 0; i < group.ranges.size(); ++i) {
+      const Range& range = group.ranges[i];
+      const Tensor &tensor = range.parameter.tensor, &place = group.gradients->slice(i);
       require(tensor.view().data == base + range.begin * size_of(tensor.dtype()), "optim", where, "parameter ",
               range.parameter.name, " belongs to this optimizer: it was moved into another one made later");
       const autograd::Slot& slot = *tensor.slot;
       if (!slot.has_gradient)
-        kernels::fill(range.gradient.device(), range.gradient, 0.0);
-      else if (slot.gradient.storage() != range.gradient.storage())
-        adopt_gradient(range);
+        kernels::fill(place.device(), place, 0.0);
+      else if (slot.gradient.storage() != place.storage())
+        adopt_gradient(group, i);
     }
   }
 }
@@ -112,9 +116,11 @@ void Unit::collect_gradients(Where where) {
 void Unit::zero_gradients() {
   for (Group& group : groups_) {
     if (!group.trained) continue;
-    for (const Range& range : group.ranges) {
-      range.parameter.tensor.slot->gradient = range.gradient;
-      autograd::clear_gradient(range.parameter.tensor);
+    const bool gone = group.gradients->give_back();
+    for (size_t i = 0; i < group.ranges.size(); ++i) {
+      const Tensor& tensor = group.ranges[i].parameter.tensor;
+      tensor.slot->gradient = gone ? Tensor() : group.gradients->slice(i);
+      autograd::clear_gradient(tensor);
     }
   }
 }

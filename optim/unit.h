@@ -3,6 +3,7 @@
 #pragma once
 #include <vector>
 
+#include "cinta/optim/flat_gradients.h"
 #include "cinta/optim/parameter.h"
 
 namespace cinta::optim {
@@ -15,7 +16,6 @@ inline constexpr int64_t alignment = 64;
 struct Range {
   Parameter parameter;
   int64_t begin;                              ///< in elements
-  Tensor gradient;                            ///< its slice of the flat gradients; no tensor when frozen
   std::shared_ptr<Storage> shadow = nullptr;  ///< its slice of the flat shadow
 };
 
@@ -23,10 +23,10 @@ struct Range {
 struct Group {
   bool trained;
   std::vector<Range> ranges;
-  Tensor weights;             ///< flat
-  Tensor gradients;           ///< flat, of the weights' type; no tensor when frozen
-  Tensor shadow;              ///< flat, the weights in a narrower type; no tensor unless asked for
-  std::vector<Tensor> state;  ///< flat, of the weights' type: what the optimizer keeps for each weight
+  Tensor weights;                            ///< flat
+  std::shared_ptr<FlatGradients> gradients;  ///< of the weights' type; null when frozen
+  Tensor shadow;                             ///< flat, the weights in a narrower type; no tensor unless asked for
+  std::vector<Tensor> state;                 ///< flat, of the weights' type: what the optimizer keeps for each weight
 
   int64_t length() const { return weights.numel(); }
   /// The part of a flat buffer of this group that belongs to `range`, in the parameter's shape.
@@ -45,7 +45,7 @@ class Unit {
   /// Makes the flat gradients whole before a sweep: zero where a parameter has none, copied where the tape has put a
   /// tensor of its own. Throws ValueError when a parameter was moved into another optimizer's units meanwhile.
   void collect_gradients(Where where);
-  /// Forgets the gradients; costs nothing, the next backward overwrites them.
+  /// Forgets the gradients and gives their memory back, unless a captured step writes or reads it.
   void zero_gradients();
   /// Adds zeroed flat state to every trained group.
   void add_state(size_t count);

@@ -24,6 +24,7 @@ class CpuRuntime final : public Runtime {
     if (bytes) std::memcpy(destination, source, static_cast<size_t>(bytes));
   }
   bool host_accessible() const override { return true; }
+  int64_t segment_bytes() const override { return 1 << 30; }
   void rehearse(bool on) override { rehearse_tiles(on); }
 };
 

@@ -15,6 +15,7 @@ class MetaRuntime final : public Runtime {
     require<DeviceError>(bytes == 0, "copy", Where(), "the meta device has shapes only, no values to read or write");
   }
   bool host_accessible() const override { return false; }
+  int64_t segment_bytes() const override { return 0; }
 
  private:
   alignas(64) char nowhere_ = 0;

@@ -1,0 +1,53 @@
+// Best fit with joining of neighbours.
+#include "cinta/core/large_blocks.h"
+
+namespace cinta {
+
+void LargeBlocks::add_segment(void* data, int64_t bytes) {
+  char* begin = static_cast<char*>(data);
+  pieces_.insert({begin, {bytes, true, true}});
+  free_.insert({bytes, begin});
+}
+
+void* LargeBlocks::take(int64_t bytes) {
+  const auto fit = free_.lower_bound({bytes, nullptr});
+  if (fit == free_.end()) return nullptr;
+  const auto [room, begin] = *fit;
+  free_.erase(fit);
+  const auto piece = pieces_.find(begin);
+  // The end of a segment may never have been touched, and is better left alone.
+  const bool from_end = bytes >= from_end_ && !ends_segment(piece);
+  char* const rest = from_end ? begin : begin + bytes;
+  char* const block = from_end ? begin + (room - bytes) : begin;
+  const bool begins = piece->second.begins;
+  pieces_.erase(piece);
+  if (room > bytes) {
+    pieces_.insert({rest, {room - bytes, true, begins && from_end}});
+    free_.insert({room - bytes, rest});
+  }
+  pieces_.insert({block, {bytes, false, begins && block == begin}});
+  return block;
+}
+
+void LargeBlocks::give(void* block) {
+  auto piece = pieces_.find(static_cast<char*>(block));
+  piece->second.free = true;
+  if (!ends_segment(piece) && std::next(piece)->second.free) {
+    free_.erase({std::next(piece)->second.bytes, std::next(piece)->first});
+    join(piece);
+  }
+  if (piece != pieces_.begin() && !piece->second.begins && std::prev(piece)->second.free) {
+    --piece;
+    free_.erase({piece->second.bytes, piece->first});
+    join(piece);
+  }
+  free_.insert({piece->second.bytes, piece->first});
+}
+
+void LargeBlocks::join(Pieces::iterator piece) {
+  const auto next = std::next(piece);
+  piece->second.bytes += next->second.bytes;
+  pieces_.erase(next);
+}
+
+}  // namespace cinta
