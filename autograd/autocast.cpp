@@ -14,11 +14,11 @@ namespace {
 
 // The table: every op whose policy is not to promote. Kernels compute in f32 whatever they read, so what counts here is
 // which type is stored, and read by the next op.
-constexpr std::string_view low_ops[] = {"linear", "matmul", "attention", "self_attention", "gather_rows"};
+constexpr std::string_view low_ops[] = {"linear", "matmul", "attention", "self_attention"};
 // Rounded to 8 bits after every layer, what the layers add to the residual would be lost beside it: BERT then takes
 // longer to learn from positions at all.
-constexpr std::string_view follow_ops[] = {"embedding", "embedding_sum", "layer_norm",
-                                           "rms_norm",  "residual_norm", "add"};
+constexpr std::string_view follow_ops[] = {"gather_rows",   "embedding", "embedding_sum", "layer_norm", "rms_norm",
+                                           "residual_norm", "add"};
 constexpr std::string_view wide_ops[] = {"exp",      "log",    "sqrt",        "rsqrt", "pow",     "power_of",   "erf",
                                          "softplus", "divide", "divide_into", "sum",   "softmax", "log_softmax"};
 constexpr std::string_view none_ops[] = {"cast",         "round_to",      "tf32",    "to",      "contiguous", "alias",

@@ -2,6 +2,7 @@
 #include "cinta/autograd/node.h"
 
 #include <atomic>
+#include "cinta/core/context.h"
 
 namespace cinta::autograd {
 namespace {
@@ -41,7 +42,11 @@ Tensor& require_gradient(Tensor& tensor, Where where) {
   return tensor;
 }
 
-Tensor gradient(const Tensor& leaf) { return leaf.slot && leaf.slot->has_gradient ? leaf.slot->gradient : Tensor(); }
+Tensor gradient(const Tensor& leaf) {
+  if (!leaf.slot || !leaf.slot->has_gradient) return {};
+  if (leaf.slot->home && context().captures()) leaf.slot->home->stay();
+  return leaf.slot->gradient;
+}
 
 void clear_gradient(const Tensor& leaf) {
   if (!leaf.slot) return;

@@ -87,7 +87,8 @@ struct SeatedNode : Node {
 inline bool tracked(const Tensor& tensor) { return tensor.slot != nullptr; }
 /// Makes `tensor` a leaf: a place where gradients are kept. Throws DtypeError unless it is floating-point.
 Tensor& require_gradient(Tensor& tensor, Where where = Where::current());
-/// The gradient of a leaf; an empty tensor when there is none.
+/// The gradient of a leaf; an empty tensor when there is none. Asked for in a captured step, its memory stays where it
+/// is.
 Tensor gradient(const Tensor& leaf);
 /// Forgets a leaf's gradient and the tape it is on (its buffer is kept for the next one).
 void clear_gradient(const Tensor& leaf);

@@ -96,14 +96,15 @@ void* Pool::ask(int64_t bytes) {
 void* Pool::take_large(int64_t bytes, Category category) {
   const int64_t segment = runtime_of(device_).segment_bytes();
   if (segment == 0) return ask(bytes);
-  LargeBlocks& blocks = large(category);
+  const bool lasts = category == Category::weights || category == Category::optimizer;
+  LargeBlocks &blocks = lasts ? lasting_ : passing_, &others = lasts ? passing_ : lasting_;
   if (void* data = blocks.take(bytes)) return data;
   for (int64_t size : {std::max(bytes, segment), bytes})
     if (void* more = ask(size)) {
       blocks.add_segment(more, size);
       return blocks.take(bytes);
     }
-  return nullptr;
+  return others.take(bytes);
 }
 
 void Pool::release(void* data, int64_t bytes, Category category) noexcept {
@@ -123,7 +124,7 @@ void Pool::release_locked(void* data, int64_t bytes, Category category) noexcept
   if (fit.index >= 0)
     free_[static_cast<size_t>(fit.index)].push_back(data);
   else if (runtime_of(device_).segment_bytes() > 0)
-    large(category).give(data);
+    (lasting_.owns(data) ? lasting_ : passing_).give(data);
   else
     runtime_of(device_).release(device_, data, fit.bytes);
   statistics_.live[static_cast<int>(category)] -= fit.bytes;
@@ -147,9 +148,10 @@ void Pool::throw_out_of_memory(int64_t bytes, int64_t cached) const {
     largest += join(told > 1 ? ", " : "; the largest: ", count > 1 ? join(count, " x ") : "", mebibytes(kind.first),
                     " ", kind.second);
   }
-  throw OutOfMemory(join("[memory] ", device_, " has no room for ", mebibytes(bytes),
-                         " more; reserved: ", mebibytes(statistics_.live_total + cached),
-                         ", of it free and given back in vain ", mebibytes(cached), "; alive: ", alive, largest,
+  const int64_t between = lasting_.free_bytes() + passing_.free_bytes();
+  throw OutOfMemory(join("[memory] ", device_, " has no room for ", mebibytes(bytes), " more; reserved: ",
+                         mebibytes(statistics_.live_total + cached + between), ", of it free and given back in vain ",
+                         mebibytes(cached), ", free in pieces ", mebibytes(between), "; alive: ", alive, largest,
                          ". A smaller batch, more accumulation steps or checkpointing would help"));
 }
 

@@ -36,11 +36,6 @@ class Pool {
   /// Of the machine; null where it has none left.
   void* ask(int64_t bytes);
   void* take_large(int64_t bytes, Category category);
-  /// Where a large block of this category lies: what stays apart from what comes and goes in each step, between which
-  /// it would leave holes.
-  LargeBlocks& large(Category category) {
-    return category == Category::weights || category == Category::optimizer ? lasting_ : passing_;
-  }
   void release_locked(void* data, int64_t bytes, Category category) noexcept;
   [[noreturn]] void throw_out_of_memory(int64_t bytes, int64_t cached) const;
   /// Gives back what lies free; returns how many bytes.
@@ -49,6 +44,8 @@ class Pool {
   mutable std::mutex mutex_;
   Device device_;
   std::array<std::vector<void*>, size_classes> free_;
+  /// Weights and what an optimizer keeps lie apart from what comes and goes in each step: they would leave holes
+  /// between them. Either serves both where the machine has nothing left.
   LargeBlocks lasting_{std::numeric_limits<int64_t>::max()};
   /// The gradients of a layer are the largest. In a BERT-base's step 531 MiB are touched for 457 that are alive at
   /// once, 586 if all were cut from the beginnings.

@@ -13,20 +13,28 @@ void* LargeBlocks::take(int64_t bytes) {
   const auto fit = free_.lower_bound({bytes, nullptr});
   if (fit == free_.end()) return nullptr;
   const auto [room, begin] = *fit;
-  free_.erase(fit);
   const auto piece = pieces_.find(begin);
   // The end of a segment may never have been touched, and is better left alone.
   const bool from_end = bytes >= from_end_ && !ends_segment(piece);
-  char* const rest = from_end ? begin : begin + bytes;
-  char* const block = from_end ? begin + (room - bytes) : begin;
-  const bool begins = piece->second.begins;
-  pieces_.erase(piece);
-  if (room > bytes) {
-    pieces_.insert({rest, {room - bytes, true, begins && from_end}});
-    free_.insert({room - bytes, rest});
+  if (room == bytes) {
+    free_.erase(fit);
+    piece->second.free = false;
+    return begin;
   }
-  pieces_.insert({block, {bytes, false, begins && block == begin}});
+  char *const rest = from_end ? begin : begin + bytes, *const block = from_end ? begin + (room - bytes) : begin;
+  // What may throw comes first.
+  free_.insert({room - bytes, rest});
+  pieces_.insert({begin + (from_end ? room - bytes : bytes), {from_end ? bytes : room - bytes, !from_end, false}});
+  piece->second.bytes = from_end ? room - bytes : bytes;
+  piece->second.free = from_end;
+  free_.erase({room, begin});
   return block;
+}
+
+int64_t LargeBlocks::free_bytes() const {
+  int64_t sum = 0;
+  for (const auto& [bytes, begin] : free_) sum += bytes;
+  return sum;
 }
 
 void LargeBlocks::give(void* block) {

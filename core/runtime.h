@@ -32,7 +32,7 @@ class Runtime {
   /// True iff the host may read and write this memory through its pointers.
   virtual bool host_accessible() const = 0;
   /// What a pool asks for at once, to cut large blocks from it; the more the better where memory that was never touched
-  /// costs nothing. 0: blocks cannot be cut.
+  /// costs nothing. 0: blocks cannot be cut; large ones are given back as soon as they are released then.
   virtual int64_t segment_bytes() const { return 128 << 20; }
   /// From rehearse(true) to rehearse(false) kernels take the memory that they work in, and may compute a part of their
   /// results only (Rehearsal). The default is for kernels that need no memory of their own.

@@ -124,12 +124,16 @@ struct EmbeddingSum {
 void check_table(const KernelRow& row, const char* op, const char* name, const Tensor& table, Where where) {
   check_floating(row, op, name, table, where);
   require<ShapeError>(table.rank() == 2, op, where, name, " is a table of rows [V,N], given ", table);
+}
+
+void check_rows(const char* op, const char* name, const Tensor& table, Where where) {
   require<ShapeError>(table.size(0) > 0, op, where, name, " has at least one row, given ", table);
 }
 
 Tensor gather(const char* op, const Tensor& table, const Tensor& index, int64_t skip, Where where) {
   check_table(kernels::gather_rows, op, "table", table, where);
   check_index(op, "index", index, Dtype::i64, table, where);
+  if (index.numel() > 0) check_rows(op, "table", table, where);
   Tensor rows = apply(GatherRows{op, skip, {}}, where, table, index);
   context().check_status_of(op, table.device(), where);
   return rows;
@@ -163,8 +167,10 @@ Tensor embedding_sum(const Tensor& word, const Tensor& position, const Tensor& t
                      const Tensor& types, const Tensor& places, int64_t skip, Where where) {
   constexpr const char* op = "embedding_sum";
   check_table(kernels::embedding_sum, op, "word", word, where);
+  check_rows(op, "word", word, where);
   for (const auto& [name, table] : {std::pair{"position", &position}, std::pair{"type", &type}}) {
     check_table(kernels::embedding_sum, op, name, *table, where);
+    check_rows(op, name, *table, where);
     check_like(op, name, *table, word, where);
     require<ShapeError>(table->size(1) == word.size(1), op, where, name, " has rows as long as those of word: ", *table,
                         " beside ", word);

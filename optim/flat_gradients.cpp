@@ -43,19 +43,20 @@ bool FlatGradients::give_back() {
 
 void FlatGradients::take() {
   const CategoryScope scope(Category::gradients);
-  flat_ = empty({length_}, dtype_, device_);
+  const Tensor flat = empty({length_}, dtype_, device_);
   const auto clear = [&](int64_t begin, int64_t end) {
-    if (begin < end) kernels::fill(device_, flat_.with_layout({end - begin}, {1}, begin), 0.0);
+    if (begin < end) kernels::fill(device_, flat.with_layout({end - begin}, {1}, begin), 0.0);
   };
   int64_t end = 0;
   for (Place& place : places_) {
     clear(end, place.begin);
     end = place.begin + place.shape.numel();
-    auto part = std::make_shared<Storage>(flat_.storage(), place.begin * size_of(dtype_),
-                                          place.shape.numel() * size_of(dtype_));
+    auto part =
+        std::make_shared<Storage>(flat.storage(), place.begin * size_of(dtype_), place.shape.numel() * size_of(dtype_));
     place.slice = Tensor(std::move(part), place.shape, contiguous_strides(place.shape), 0, dtype_);
   }
   clear(end, length_);
+  flat_ = flat;
 }
 
 }  // namespace cinta::optim

@@ -57,7 +57,10 @@ Group flatten(std::vector<Parameter> parameters) {
   }
   for (size_t i = 0; group.trained && i < group.ranges.size(); ++i) {
     group.ranges[i].parameter.tensor.slot->home = FlatGradients::home(group.gradients, i);
-    adopt_gradient(group, i);
+    if (group.ranges[i].parameter.tensor.slot->has_gradient)
+      adopt_gradient(group, i);
+    else
+      group.ranges[i].parameter.tensor.slot->gradient = {};
   }
   return group;
 }

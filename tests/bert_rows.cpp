@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "bert_helpers.h"
+#include "cinta/autograd/autocast.h"
 #include "cinta/backends/kernels/normalize.h"
 #include "cinta/ops/attention.h"
 #include "cinta/ops/dropout.h"
@@ -58,10 +59,13 @@ struct NormWatch : RowWatcher {
   NormWatch() { watch_rows(cpu, this); }
   ~NormWatch() override { watch_rows(cpu, nullptr); }
   void before(const KernelRow& row, std::span<const View> views) override {
-    if (&row == &kernels::residual_norm) shapes.push_back(views[0].shape);
+    if (&row != &kernels::residual_norm) return;
+    shapes.push_back(views[0].shape);
+    dtypes.push_back(views[0].dtype);
   }
   void after(const KernelRow&, std::span<const View>) override {}
   std::vector<Shape> shapes;
+  std::vector<Dtype> dtypes;
 };
 
 void check_close(const Tensor& found, const Tensor& expected, double rounding) {
@@ -93,6 +97,51 @@ TEST_CASE("a BERT asked for some rows computes what it computes for all", "[bert
             CHECK(to_vector<double>(again.gradients.at(name)) == to_vector<double>(gradient));
         }
       }
+}
+
+TEST_CASE("in a low type the residual of some rows stays f32, as that of all does", "[bert_rows]") {
+  const autograd::AutocastScope types(autograd::Autocast{.low = Dtype::bf16});
+  const BertForMaskedLM model(small_config(), 3);
+  const TokenBatch batch = tokens(true, cpu);
+  NormWatch watch;
+  const Tensor some = model.bert(batch, wanted_rows(cpu)), all = reshape(model.bert(batch), {-1, 20});
+  CHECK(watch.dtypes == std::vector<Dtype>(8, Dtype::f32));
+  CHECK(to_vector<float>(some) == to_vector<float>(gather_rows(all, wanted_rows(cpu))));
+}
+
+TEST_CASE("both heads of pretraining read their rows of one last layer", "[bert_rows]") {
+  for (Device device : {reference, cpu}) {
+    const models::BertForPreTraining model(small_config(), 3, device);
+    const TokenBatch batch = tokens(true, device);
+    const auto some = model(batch, wanted_rows(device)), all = model(batch);
+    check_close(some.masked, gather_rows(all.masked, wanted_rows(device)), 256 * 0x1p-24);
+    check_close(some.next_sentence, all.next_sentence, 256 * 0x1p-24);
+  }
+}
+
+TEST_CASE("no samples give no logits", "[bert_rows]") {
+  const Tensor none = empty({0, length}, Dtype::i64);
+  CHECK(models::BertForSequenceClassification(small_config(), 3)({none}).shape() == Shape{0, 3});
+  CHECK(BertForMaskedLM(small_config(), 3)({none}, empty({0}, Dtype::i64)).shape() == Shape{0, 61});
+}
+
+TEST_CASE("rows that are no positions are refused", "[bert_rows]") {
+  BertForMaskedLM model(small_config(0.1), 3);
+  const models::BertForPreTraining both(small_config(), 3);
+  const TokenBatch batch = tokens(false, cpu);
+  const auto refused = [&](const Tensor& rows, const std::string& part) {
+    for (bool training : {false, true}) {
+      model.train(training);
+      CHECK_THROWS_WITH(model(batch, rows), Catch::Contains(part));
+    }
+    CHECK_THROWS_WITH(both(batch, rows), Catch::Contains(part));
+  };
+  refused(from_values<int64_t>({1, 2}, {2, 1}), "[bert] rows[R], given i64[2,1]");
+  refused(from_values<int64_t>({1}, {}), "[bert] rows[R], given i64[]");
+  refused(from_values<int32_t>({1}, {1}), "[bert] rows are i64, given i32[1]");
+  refused(from_values<int64_t>({1, samples * length}, {2}), "36");
+  refused(from_values<int64_t>({-1}, {1}), "-1");
+  CHECK_THROWS_WITH(models::BertForSequenceClassification(small_config(), 3)({}), Catch::Contains("[bert] ids[B,S]"));
 }
 
 TEST_CASE("of the last layer only the rows that are asked for are computed", "[bert_rows]") {

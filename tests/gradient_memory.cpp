@@ -96,3 +96,17 @@ TEST_CASE("gradients that a captured step writes stay where they are", "[gradien
     CHECK(to_vector<float>(x) == expected());
   }
 }
+
+TEST_CASE("a gradient that a captured step reads stays where it is", "[gradient_memory]") {
+  Tensor x = leaf({1, -2, 3}, {3}, Dtype::f32, cpu);
+  optim::AdamW optimizer({{"x", x}});
+  autograd::backward(sum(multiply(x, x)));
+  const Tensor out = full({}, 0.0);
+  CapturedStep norm(cpu, [&] { copy_(out, sum(multiply(autograd::gradient(x), autograd::gradient(x)))); });
+  CHECK(item(out) == 4.0 * 14);
+  optimizer.zero_gradients();
+  const Tensor between = full({64}, 5.0);
+  autograd::backward(sum(x));
+  norm.replay();
+  CHECK(item(out) == 3);
+}

@@ -59,9 +59,11 @@ struct Loss {
   int64_t rows, classes;
   float smoothing;
   bool some_ignored;
+  Values labels = {};  ///< drawn where there are none
 };
 
 Values labels_of(const Loss& loss) {
+  if (!loss.labels.empty()) return loss.labels;
   Values labels = whole(loss.rows, 0, loss.classes, 9);
   for (size_t i = 0; loss.some_ignored && i < labels.size(); i += 3) labels[i] = -100;
   return labels;
@@ -108,6 +110,29 @@ void cross_entropy_contract() {
           for (Layout layout : contiguous_layouts) try_cross_entropy(loss, dtype, layout, logits);
           for (bool in_place : {false, true}) try_cross_entropy_backward(loss, dtype, in_place);
         }
+  // Rows of several pieces: the label in any of them, and numbers that are none.
+  for (Dtype dtype : trained_types)
+    for (float smoothing : {0.0f, 0.1f}) {
+      for (int64_t classes : {1024, 1025, 2500}) {
+        const Loss loss{4, classes, smoothing, false, {0, 1023, double(classes - 1), double(classes / 2)}};
+        for (Layout layout : contiguous_layouts) try_cross_entropy(loss, dtype, layout, uniform(4 * classes, -4, 4));
+        for (bool in_place : {false, true}) try_cross_entropy_backward(loss, dtype, in_place);
+      }
+      const Loss loss{7, 2500, smoothing, false, {5, 1500, 2499, 1200, 3, 1100, 2400}};
+      Values logits = uniform(7 * 2500, -4, 4);
+      const auto set = [&](int64_t row, int64_t begin, int64_t end, double value) {
+        for (int64_t j = begin; j < end; ++j) logits[static_cast<size_t>(row * 2500 + j)] = value;
+      };
+      set(0, 1024, 2048, -INFINITY);
+      set(1, 0, 1024, -INFINITY);
+      set(2, 0, 2500, -INFINITY);
+      set(3, 7, 8, NAN);
+      set(4, 2100, 2101, NAN);
+      set(5, 1500, 1501, INFINITY);
+      set(6, 0, 1024, 90);
+      set(6, 1024, 2048, -90);
+      if (smoothing == 0) try_cross_entropy(loss, dtype, Layout::dense, logits);
+    }
   try_cross_entropy({5, 33, 0, false}, Dtype::f32, Layout::dense, uniform(165, 900, 1000));
   for (double bad : {-1.0, 10.0, 1e12}) {
     Trial trial(kernels::cross_entropy, join("label ", bad, " of 10"));

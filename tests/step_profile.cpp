@@ -113,6 +113,12 @@ TEST_CASE("the peak of a step is the highest that was counted, and most of it ha
     return one.tensor == "f32[3,12,60]" && one.made_by == "linear" && one.kept_by == "self_attention";
   };
   CHECK(std::ranges::any_of(peak.tensors, is_projection));
+  const auto is_gradient = [](const train::LiveTensor& one) {
+    return one.tensor == "f32[61,20]" && one.made_by == "gradient of bert.embeddings.word_embeddings.weight" &&
+           one.category == Category::gradients;
+  };
+  CHECK(std::ranges::count_if(peak.tensors, is_gradient) == 1);
+  CHECK(share(Category::gradients) > 0.2);  // a unit's are all alive from the first one on
   const auto is_embedding = [](const train::LiveTensor& one) {
     return one.made_by == "bert.embeddings.word_embeddings.weight" && one.category == Category::weights;
   };

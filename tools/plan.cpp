@@ -50,7 +50,7 @@ train::StepCost step_of(const Options& options) {
   std::unique_ptr<Rehearsal> rehearsed;
   SampleInputs inputs{.zeros = true};
   if (options.rehearsed) {
-    // All layers work alike, one after the other.
+    // All layers but the last, which computes some rows only, work alike, one after the other.
     model.config.num_hidden_layers = std::min<int64_t>(model.config.num_hidden_layers, 2);
     // Not before the inputs are there, which kernels read.
     if (options.device != "meta") inputs.ready = [&] { rehearsed = std::make_unique<Rehearsal>(device); };

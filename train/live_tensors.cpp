@@ -13,9 +13,7 @@ LiveTensors::LiveTensors(Device device, const std::vector<optim::Parameter>& par
     known_[parameter.tensor.storage().get()] = {parameter.name, Category::weights};
     if (const Shadow& shadow = parameter.tensor.storage()->shadow; shadow.storage)
       known_[shadow.storage.get()] = {join(shadow.dtype, " copy of ", parameter.name), Category::weights};
-    const autograd::Slot* slot = parameter.tensor.slot.get();
-    if (slot && slot->gradient)
-      known_[slot->gradient.storage().get()] = {"gradient of " + parameter.name, Category::gradients};
+    if (parameter.tensor.slot) leaves_.push_back({parameter.tensor.slot, parameter.name});
   }
 }
 
@@ -32,6 +30,12 @@ LiveTensors::Seen& LiveTensors::see(const Tensor& tensor, const std::string& mad
       std::tie(one.made_by, one.category) = known->second;
       one.module.clear();
     }
+    for (const auto& [slot, name] : leaves_)
+      if (slot->gradient && slot->gradient.storage() == tensor.storage()) {
+        one.made_by = "gradient of " + name;
+        one.category = Category::gradients;
+        one.module.clear();
+      }
     seen_.push_back({.tensor = std::move(one), .born = ends_});
   }
   return seen_[entry->second];

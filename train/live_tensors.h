@@ -55,7 +55,8 @@ class LiveTensors : public autograd::Observer {
   void count(const std::string& op, const std::string& module);
 
   Device device_;
-  std::map<const Storage*, std::pair<std::string, Category>> known_;  ///< parameters and their gradients' buffers
+  std::map<const Storage*, std::pair<std::string, Category>> known_;             ///< parameters and their copies
+  std::vector<std::pair<std::shared_ptr<autograd::Slot>, std::string>> leaves_;  ///< their gradients come and go
   std::vector<Seen> seen_;
   std::map<Key, size_t, std::owner_less<>> alive_;  ///< by storage, into seen_
   std::map<uint64_t, std::string> modules_;         ///< of nodes

@@ -24,7 +24,11 @@ class CpuRuntime final : public Runtime {
     if (bytes) std::memcpy(destination, source, static_cast<size_t>(bytes));
   }
   bool host_accessible() const override { return true; }
+#ifdef __SANITIZE_ADDRESS__
+  int64_t segment_bytes() const override { return 0; }  // so that a step beyond a block's end is seen
+#else
   int64_t segment_bytes() const override { return 1 << 30; }
+#endif
   void rehearse(bool on) override { rehearse_tiles(on); }
 };
 

@@ -13,7 +13,7 @@ struct Dropout {
   uint32_t stream = 0;          ///< the site's own stream
   float p = 0;                  ///< probability of dropping, in [0, 1)
   int64_t rows_per_sample = 1;  ///< of the whole, where `rows` is given
-  View rows = {};               ///< i64, one for each row; absent: 0, 1, 2 .. (attention knows no other)
+  View rows = {};               ///< i64, contiguous, one for each row; absent: 0, 1, 2 .. (attention knows no other)
 };
 
 /// y = x masked and scaled, and y_too, which may be absent, is y cast to another type; its own backward (dx from dy).

@@ -10,8 +10,17 @@ namespace {
 
 Init weight_init(const BertConfig& config) { return {Init::normal, config.initializer_range}; }
 
+void check(const TokenBatch& batch, const Tensor& rows, Where where) {
+  require<ShapeError>(batch.ids && batch.ids.rank() == 2, "bert", where, "ids[B,S], given ", batch.ids);
+  require<ShapeError>(!batch.offsets || (batch.offsets.rank() == 1 && batch.offsets.size(0) > 0), "bert", where,
+                      "offsets[N+1], given ", batch.offsets);
+  require<ShapeError>(!rows || rows.rank() == 1, "bert", where, "rows[R], given ", rows);
+  require<DtypeError>(!rows || rows.dtype() == Dtype::i64, "bert", where, "rows are i64, given ", rows);
+}
+
 /// The rows of the sequences' first tokens.
-Tensor first_rows(const TokenBatch& batch) {
+Tensor first_rows(const TokenBatch& batch, Where where) {
+  check(batch, {}, where);
   if (batch.offsets) return cast(slice(batch.offsets, 0, 0, batch.offsets.size(0) - 1), Dtype::i64);
   return arange(batch.ids.size(0), 0, batch.ids.size(1), batch.ids.device());
 }
@@ -30,6 +39,7 @@ BertModel::BertModel(const EncoderContext& context, bool with_pooler) : embeddin
 }
 
 Tensor BertModel::operator()(const TokenBatch& batch, const Tensor& rows, Where where) const {
+  check(batch, rows, where);
   NameScope scope("bert");
   return encoder(embeddings(batch, where), batch, rows, where);
 }
@@ -82,7 +92,8 @@ BertForPreTraining::BertForPreTraining(const BertConfig& config, uint64_t seed, 
 
 BertForPreTraining::Output BertForPreTraining::operator()(const TokenBatch& batch, const Tensor& rows,
                                                           Where where) const {
-  const Tensor first = first_rows(batch);
+  check(batch, rows, where);
+  const Tensor first = first_rows(batch, where);
   Tensor masked, pooled;
   if (rows) {
     const std::vector<Tensor> hidden =
@@ -104,7 +115,7 @@ BertWithoutHead::BertWithoutHead(const BertConfig& config, bool with_pooler, uin
 BertWithoutHead::Output BertWithoutHead::operator()(const TokenBatch& batch, Where where) const {
   const Tensor hidden = bert(batch, {}, where);
   if (!with_pooler_) return {hidden, {}};
-  return {hidden, bert.pool(gather_rows(flat(hidden, where), first_rows(batch), where), where)};
+  return {hidden, bert.pool(gather_rows(flat(hidden, where), first_rows(batch, where), where), where)};
 }
 
 BertForSequenceClassification::BertForSequenceClassification(const BertConfig& config, uint64_t seed, Device device,
@@ -116,7 +127,7 @@ BertForSequenceClassification::BertForSequenceClassification(const BertConfig& c
 }
 
 Tensor BertForSequenceClassification::operator()(const TokenBatch& batch, Where where) const {
-  Tensor pooled = bert.pool(bert(batch, first_rows(batch), where), where);
+  Tensor pooled = bert.pool(bert(batch, first_rows(batch, where), where), where);
   const double p = training() ? config().hidden_dropout_prob : 0;
   if (p > 0) pooled = dropout(pooled, random().site("classifier.dropout", p), where);
   return classifier_(pooled, Activation::none, where);

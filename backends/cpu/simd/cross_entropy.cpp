@@ -1,4 +1,5 @@
-// Softmax and cross-entropy in one: one pass over the logits forward, one backward, nothing of their size kept.
+// Softmax and cross-entropy in one: a pass over the logits forward (two with label smoothing), one backward, nothing of
+// their size kept.
 #include "cinta/backends/cpu/parallel.h"
 #include "cinta/backends/cpu/simd/rows.h"
 #include "cinta/backends/cpu/status.h"
@@ -51,7 +52,8 @@ void cross_entropy(View loss, View lse, View logits, View labels, CrossEntropy o
       each_piece(classes, [&](int64_t first, int64_t count) {
         all.add({read_part(logits, r, first, count, buffer), count});
       });
-      const float largest = all.largest, rest = math::log(all.sum);
+      // Without a number above -infinity there is no share of anything.
+      const float largest = all.largest, rest = all.sum == 0 ? math::nan : math::log(all.sum);
       float sum = 0;
       if (counts(label[r], classes, options)) {
         const float smoothing = options.label_smoothing, share = smoothing / static_cast<float>(classes);

@@ -1,4 +1,5 @@
-// Rows of contiguous matrices as arrays of floats, and the sums over a row that several kernels share.
+// Rows of contiguous matrices, and parts of rows that may lie apart, as arrays of floats, and the sums over a row that
+// several kernels share.
 #pragma once
 #include <algorithm>
 
