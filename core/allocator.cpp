@@ -88,8 +88,9 @@ void* Pool::allocate_locked(int64_t bytes, Category category) {
 
 void* Pool::ask(int64_t bytes) {
   void* data = runtime_of(device_).allocate(device_, bytes);
-  statistics_.system_requests += data != nullptr;
-  if (data) statistics_.system_bytes += bytes;
+  if (!data) return nullptr;
+  ++statistics_.system_requests;
+  statistics_.system_bytes += bytes;
   return data;
 }
 
@@ -123,9 +124,7 @@ void Pool::release_locked(void* data, int64_t bytes, Category category) noexcept
   const SizeClass fit = size_class(bytes);
   if (fit.index >= 0)
     free_[static_cast<size_t>(fit.index)].push_back(data);
-  else if (runtime_of(device_).segment_bytes() > 0)
-    (lasting_.owns(data) ? lasting_ : passing_).give(data);
-  else
+  else if (!lasting_.give(data) && !passing_.give(data))
     runtime_of(device_).release(device_, data, fit.bytes);
   statistics_.live[static_cast<int>(category)] -= fit.bytes;
   statistics_.live_total -= fit.bytes;

@@ -14,21 +14,22 @@ void* LargeBlocks::take(int64_t bytes) {
   if (fit == free_.end()) return nullptr;
   const auto [room, begin] = *fit;
   const auto piece = pieces_.find(begin);
-  // The end of a segment may never have been touched, and is better left alone.
-  const bool from_end = bytes >= from_end_ && !ends_segment(piece);
   if (room == bytes) {
     free_.erase(fit);
     piece->second.free = false;
     return begin;
   }
-  char *const rest = from_end ? begin : begin + bytes, *const block = from_end ? begin + (room - bytes) : begin;
-  // What may throw comes first.
-  free_.insert({room - bytes, rest});
-  pieces_.insert({begin + (from_end ? room - bytes : bytes), {from_end ? bytes : room - bytes, !from_end, false}});
-  piece->second.bytes = from_end ? room - bytes : bytes;
+  // The end of a segment may never have been touched, and is better left alone.
+  const bool from_end = bytes >= from_end_ && !ends_segment(piece);
+  const int64_t front = from_end ? room - bytes : bytes;
+  char* const cut = begin + front;
+  pieces_.insert({cut, {room - front, !from_end, false}});  // the one call that may throw, and nothing has changed yet
+  piece->second.bytes = front;
   piece->second.free = from_end;
-  free_.erase({room, begin});
-  return block;
+  auto left = free_.extract(fit);
+  left.value() = from_end ? std::pair{front, begin} : std::pair{room - front, cut};
+  free_.insert(std::move(left));
+  return from_end ? cut : begin;
 }
 
 int64_t LargeBlocks::free_bytes() const {
@@ -37,8 +38,9 @@ int64_t LargeBlocks::free_bytes() const {
   return sum;
 }
 
-void LargeBlocks::give(void* block) {
+bool LargeBlocks::give(void* block) {
   auto piece = pieces_.find(static_cast<char*>(block));
+  if (piece == pieces_.end()) return false;
   piece->second.free = true;
   if (!ends_segment(piece) && std::next(piece)->second.free) {
     free_.erase({std::next(piece)->second.bytes, std::next(piece)->first});
@@ -50,6 +52,7 @@ void LargeBlocks::give(void* block) {
     join(piece);
   }
   free_.insert({piece->second.bytes, piece->first});
+  return true;
 }
 
 void LargeBlocks::join(Pieces::iterator piece) {

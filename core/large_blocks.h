@@ -22,8 +22,8 @@ class LargeBlocks {
   void add_segment(void* data, int64_t bytes);
   /// A part of the smallest free range with room for `bytes`; null where there is none.
   void* take(int64_t bytes);
-  void give(void* block);
-  bool owns(void* block) const { return pieces_.contains(static_cast<char*>(block)); }
+  /// False for a block that is not of these.
+  bool give(void* block);
   int64_t free_bytes() const;
   /// Forgets the segments that are free as a whole and calls release(data, bytes) for each.
   template <class Release>

@@ -47,6 +47,12 @@ Device small() {
   return device;
 }
 
+void check_all_given_back(Pool& pool) {
+  pool.trim();
+  CHECK(machine().lent == 0);
+  CHECK(machine().wrong_releases == 0);
+}
+
 }  // namespace
 
 TEST_CASE("blocks of every size are lent, cached and given back with the same size", "[core]") {
@@ -69,9 +75,7 @@ TEST_CASE("blocks of every size are lent, cached and given back with the same si
   CHECK(pool.statistics().live_total == 0);
   CHECK(pool.statistics().peak_total == statistics.live_total);
   CHECK(machine().lent == statistics.live_total);  // cached, not given back
-  pool.trim();
-  CHECK(machine().lent == 0);
-  CHECK(machine().wrong_releases == 0);
+  check_all_given_back(pool);
 }
 
 TEST_CASE("large blocks are cut from segments and joined again", "[core]") {
@@ -107,9 +111,7 @@ TEST_CASE("large blocks are cut from segments and joined again", "[core]") {
   pool.trim();
   CHECK(machine().blocks.size() == 1);  // a segment that is used in part stays
   give(kept, mib);
-  pool.trim();
-  CHECK(machine().lent == 0);
-  CHECK(machine().wrong_releases == 0);
+  check_all_given_back(pool);
 }
 
 TEST_CASE("what lies free beside weights serves activations before memory runs out", "[core]") {
@@ -131,9 +133,7 @@ TEST_CASE("what lies free beside weights serves activations before memory runs o
   pool.release(weights, 2 * mib, Category::weights);
   pool.release(activations, 100 * mib, Category::activations);
   pool.release(more, 60 * mib, Category::activations);
-  pool.trim();
-  CHECK(machine().lent == 0);
-  CHECK(machine().wrong_releases == 0);
+  check_all_given_back(pool);
   machine().capacity = INT64_MAX / 2;
 }
 
@@ -158,9 +158,7 @@ TEST_CASE("blocks that are lent never overlap, whatever is taken and given", "[c
     lent[data] = bytes;
   }
   while (!lent.empty()) release(lent.begin());
-  pool.trim();
-  CHECK(machine().lent == 0);
-  CHECK(machine().wrong_releases == 0);
+  check_all_given_back(pool);
 }
 
 TEST_CASE("a released block is used again, and a warm pool asks the machine for nothing", "[core]") {
