@@ -2,6 +2,7 @@
 #include "cinta/autograd/node.h"
 
 #include <atomic>
+
 #include "cinta/core/context.h"
 
 namespace cinta::autograd {

@@ -21,7 +21,7 @@ struct GradientHome {
   virtual ~GradientHome() = default;
   /// The leaf's buffer, of any content.
   virtual Tensor buffer() = 0;
-  /// A captured step writes there from now on: the memory stays.
+  /// A captured step knows its address from now on: the memory stays.
   virtual void stay() = 0;
 };
 

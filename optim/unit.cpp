@@ -28,11 +28,11 @@ bool is_finite(const Tensor& weights) {
   return std::isfinite(item(squares));
 }
 
-/// Gives the leaf of range number i its slice of the flat gradients; a gradient it has already is copied there.
+/// Moves the gradient of range number i to its slice of the flat ones.
 void adopt_gradient(Group& group, size_t i) {
   autograd::Slot& slot = *group.ranges[i].parameter.tensor.slot;
   const Tensor& place = group.gradients->slice(i);
-  if (slot.has_gradient) kernels::copy(place.device(), place, slot.gradient);
+  kernels::copy(place.device(), place, slot.gradient);
   slot.gradient = place;
 }
 
@@ -56,11 +56,12 @@ Group flatten(std::vector<Parameter> parameters) {
     if (group.trained) group.gradients->add(range.begin, tensor.shape());
   }
   for (size_t i = 0; group.trained && i < group.ranges.size(); ++i) {
-    group.ranges[i].parameter.tensor.slot->home = FlatGradients::home(group.gradients, i);
-    if (group.ranges[i].parameter.tensor.slot->has_gradient)
+    autograd::Slot& slot = *group.ranges[i].parameter.tensor.slot;
+    slot.home = FlatGradients::home(group.gradients, i);
+    if (slot.has_gradient)
       adopt_gradient(group, i);
     else
-      group.ranges[i].parameter.tensor.slot->gradient = {};
+      slot.gradient = {};
   }
   return group;
 }
