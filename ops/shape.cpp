@@ -130,6 +130,11 @@ Tensor full(const Shape& shape, double value, Dtype dtype, Device device, Where 
 }
 
 Tensor arange(int64_t count, int64_t first, int64_t step, Device device, Where where) {
+  require<ShapeError>(count >= 0, "arange", where, "a count is not negative, given ", count);
+  int64_t last = 0;
+  const bool beyond =
+      count > 0 && (__builtin_mul_overflow(count - 1, step, &last) || __builtin_add_overflow(first, last, &last));
+  require(!beyond, "arange", where, "numbers fit 63 bits: ", count, " from ", first, " in steps of ", step);
   Tensor out = empty({count}, Dtype::i64, device, where);
   kernels::arange(device, out, first, step);
   return out;

@@ -10,7 +10,7 @@ inline Tensor zeros(const Shape& shape, Dtype dtype = Dtype::f32, Device device 
   return full(shape, 0, dtype, device, where);
 }
 
-/// first, first + step, .. as i64[count].
+/// first, first + step, .. as i64[count]. Throws ValueError where one does not fit.
 Tensor arange(int64_t count, int64_t first = 0, int64_t step = 1, Device device = cpu, Where where = Where::current());
 
 /// Row-major copy, or x itself if it is so already.

@@ -106,5 +106,7 @@ TEST_CASE("arange counts", "[ops]") {
   CHECK(to_vector<int64_t>(arange(4)) == std::vector<int64_t>{0, 1, 2, 3});
   CHECK(to_vector<int64_t>(arange(3, 5, -4)) == std::vector<int64_t>{5, 1, -3});
   CHECK(arange(0).shape() == Shape{0});
-  CHECK_THROWS_AS(arange(-1), ShapeError);
+  CHECK(to_vector<int64_t>(arange(2, INT64_MAX, -INT64_MAX)) == std::vector<int64_t>{INT64_MAX, 0});
+  CHECK_THROWS_AS(arange(2, INT64_MAX), ValueError);
+  CHECK_THROWS_AS(arange(3, 0, INT64_MAX), ValueError);
 }
