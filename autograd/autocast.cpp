@@ -41,19 +41,28 @@ bool usable(const Shadow& shadow, const Tensor& x, Dtype dtype) {
          context().may_use(*shadow.storage);
 }
 
-/// `x`, a leaf, in the memory that its storage keeps for this purpose; brought up to date where x was written since.
+/// `x`, a leaf or a part of one, in the memory that its storage keeps for this purpose; all of that is brought up to
+/// date where it was written since.
 Tensor shadow_of(const Tensor& x, Dtype dtype) {
   if (const Tensor current = current_shadow(x, dtype)) return current;
   Shadow& shadow = x.storage()->shadow;
+  const Shape all{x.storage()->bytes() / size_of(x.dtype())};
   if (!usable(shadow, x, dtype) || shadow.of != Shadow::Of::weight) {
     CategoryScope scope(Category::weights);
-    shadow = {empty(x.shape(), dtype, x.device()).storage(), dtype, 0};
+    shadow = {empty(all, dtype, x.device()).storage(), dtype, 0};
   }
-  const Tensor out(shadow.storage, x.shape(), x.strides(), 0, dtype);
-  kernels::copy(x.device(), out, x);
+  kernels::copy(x.device(), Tensor(shadow.storage, all, {1}, 0, dtype), x.with_layout(all, {1}, 0));
   shadow.storage->mark_written("autocast");
   shadow.version = x.storage()->version();
-  return out;
+  return {shadow.storage, x.shape(), x.strides(), x.offset(), dtype};
+}
+
+/// Whether x is a leaf, or was sliced from one.
+bool of_leaf(const Tensor& x) {
+  const Slot* slot = x.slot.get();
+  while (slot && slot->producer && std::string_view(slot->producer->name()) == "slice")
+    slot = slot->producer->inputs[0].get();
+  return slot && slot->leaf;
 }
 
 std::shared_ptr<const Autocast> checked(std::optional<Autocast> options, Where where) {
@@ -136,11 +145,12 @@ Tensor current_shadow(const Tensor& x, Dtype dtype) {
   return {shadow.storage, x.shape(), x.strides(), x.offset(), dtype};
 }
 
-void carry_shadow(const char* op, const Tensor& y, const Tensor& x) {
+void carry_shadow(const char* op, const Tensor& y, const Tensor& x,
+                  const Callback<void(const Tensor& to, const Tensor& from)>& run) {
   const Autocast* now = mode().autocast.get();
   const Tensor low = now ? current_shadow(x, now->low) : Tensor();
   const Tensor copy = low ? shadow_to_write(op, y) : Tensor();
-  if (copy) kernels::copy(y.device(), copy, low);
+  if (copy) run(copy, low);
 }
 
 void drop_shadow(const Tensor& result) {
@@ -154,14 +164,14 @@ Tensor presented(const char* op, const Tensor& x, Dtype dtype) {
   if (mode().keeper && mode().recording) mode().keeper->note(op, x);
   // A frozen weight has a shadow where an optimizer made one; a result's is used while it holds, and never renewed.
   const Shadow& shadow = x.storage()->shadow;
-  const bool lasting = (x.slot && x.slot->leaf) || (shadow.storage && shadow.of == Shadow::Of::weight && !x.slot);
-  const bool whole = x.contiguous() && x.bytes() == x.storage()->bytes();
-  Tensor out = lasting && whole && dtype != Dtype::f32 ? shadow_of(x, dtype) : current_shadow(x, dtype);
+  const bool lasting = of_leaf(x) || (shadow.storage && shadow.of == Shadow::Of::weight && !x.slot);
+  const bool in_place = x.contiguous() && (lasting || x.bytes() == x.storage()->bytes());
+  Tensor out = lasting && in_place && dtype != Dtype::f32 ? shadow_of(x, dtype) : current_shadow(x, dtype);
   // No op of the tape: whether there is a shadow may not decide in which type gradients are added up.
   const NoGrad off;
   if (!out)
     out = apply(Copy{"cast", dtype}, Where(), x);
-  else if (!whole)  // seen in place it would keep the whole, and how operands lie may change a product's last bit
+  else if (!in_place)  // it would keep the whole, and how operands lie may change a product's last bit
     out = apply(Copy{"contiguous"}, Where(), out);
   out.slot = x.slot;
   return out;

@@ -68,8 +68,10 @@ Tensor shadow_to_write(const char* op, const Tensor& y);
 Tensor new_shadow(const char* op, const Tensor& y, Dtype dtype, Shadow::Of of);
 /// The copy of `x`, which may be a part of its storage, that this keeps in `dtype`; absent where it is out of date.
 Tensor current_shadow(const Tensor& x, Dtype dtype);
-/// Copies the shadow of `x` in the low type to `y`, a copy of `x` just made by `op`, where products may read that.
-void carry_shadow(const char* op, const Tensor& y, const Tensor& x);
+/// Makes a shadow of `y`, which `op` just made by moving numbers of `x`, from that of `x` in the low type, by the same
+/// moves, `run`; where x has one and products may read y.
+void carry_shadow(const char* op, const Tensor& y, const Tensor& x,
+                  const Callback<void(const Tensor& to, const Tensor& from)>& run);
 /// Gives up the copy that was made with a result; it can be made again.
 void drop_shadow(const Tensor& result);
 

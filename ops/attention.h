@@ -21,5 +21,10 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
 /// heads*D]. The gradient is written as one tensor, without joining three.
 Tensor self_attention(const Tensor& qkv, int heads, const AttentionOptions& options = {},
                       Where where = Where::current());
+/// The same for the queries at some positions alone: q[R,heads*D] of those that rows (i64[R]) name, numbers in the
+/// flattened [B*S], against kv[B,S,2*heads*D] (all of k, then v) -> [R,heads*D]. Each gets what it gets among all,
+/// dropped elements and all. Throws ValueError for a row that is no position.
+Tensor self_attention(const Tensor& q, const Tensor& kv, const Tensor& rows, int heads,
+                      const AttentionOptions& options = {}, Where where = Where::current());
 
 }  // namespace cinta

@@ -64,7 +64,12 @@ struct GatherRows {
     shape.push_back(table.size(1));
     Tensor out = empty(shape, table.dtype(), table.device());
     const Device device = table.device();
-    kernels::gather_rows(device, as_rows(out), contiguous(table), as_flat(at), context().status(device));
+    const auto run = [&](const Tensor& to, const Tensor& from) {
+      kernels::gather_rows(device, as_rows(to), contiguous(from), as_flat(at), context().status(device));
+    };
+    run(out, table);
+    // Of tokens that are looked up nobody reads a copy: norms come first. A layer's result is gathered for products.
+    if (table.storage()->shadow.of == Shadow::Of::result) autograd::carry_shadow(op, out, table, run);
     return out;
   }
   void save(const Tensor&, const Tensor&, const Tensor& at) { index.keep(at); }

@@ -88,7 +88,20 @@ struct Slice {
     return x.with_layout(shape, x.strides(), x.offset() + begin * x.strides()[dim]);
   }
   void save(const Tensor&, const Tensor&) {}
-  void backward(const Tensor& dy, Sinks sinks) { sinks[0].put(pad(dy, dim, begin, size - end)); }
+  void backward(const Tensor& dy, Sinks sinks) {
+    if (autograd::mode().recording) return sinks[0].put(pad(dy, dim, begin, size - end));
+    // In place: of a table's gradient only the part is touched, however many parts it is cut into.
+    Shape shape = dy.shape();
+    shape[dim] = size;
+    auto [all, beta] = sinks[0].target(shape, dy.device());
+    const auto part = [&](int64_t first, int64_t last) {
+      shape[dim] = last - first;
+      return all.with_layout(shape, all.strides(), all.offset() + first * all.strides()[dim]);
+    };
+    if (beta != 0) return kernels::accumulate(dy.device(), part(begin, end), dy);
+    kernels::copy(dy.device(), part(begin, end), dy);
+    for (const Tensor& rest : {part(0, begin), part(end, size)}) kernels::fill(dy.device(), rest, 0);
+  }
 };
 
 struct Expand {

@@ -61,7 +61,7 @@ Results run(const Inputs& in, const kernels::Attention& options, Device device =
   return out;
 }
 
-kernels::Attention options(int64_t size) { return {1 / std::sqrt(static_cast<float>(size)), false, {}, {}, {}}; }
+kernels::Attention options(int64_t size) { return {1 / std::sqrt(static_cast<float>(size)), false, {}, {}, {}, {}}; }
 
 /// Elements [first, first + count) of the first dimension.
 Tensor slice(const Tensor& x, int64_t first, int64_t count) {
@@ -115,6 +115,47 @@ TEST_CASE("attention has the same bits with any number of threads", "[attention]
   };
   const auto alone = compute(1);
   for (int count : {2, 5}) CHECK(compute(count) == alone);
+}
+
+TEST_CASE("attention of some queries has the same bits with any number of threads", "[attention]") {
+  const Inputs all({3, 2, 70, 24});
+  const Tensor state = from_values<int64_t>({5, 9, 0}, {3}), rows = from_values<int64_t>({209, 3, 3, 71, 0}, {5});
+  Inputs in = all;
+  in.q = random({1, 2, 5, 24}, 5), in.gradient = random({1, 2, 5, 24}, 6);
+  auto how = options(24);
+  how.dropout = {state, 17, 0.25f};
+  how.rows = rows;
+  const auto compute = [&](int count) {
+    const Threads scope(count);
+    Results out({1, 2, 5, 24});
+    out.dk = empty(in.k.shape()), out.dv = empty(in.k.shape());
+    run(out, in, how);
+    return out.numbers();
+  };
+  const auto alone = compute(1);
+  for (int count : {2, 5}) CHECK(compute(count) == alone);
+}
+
+TEST_CASE("queries at no position are not written", "[attention]") {
+  const Inputs all({2, 1, 4, 8});
+  const Tensor rows = from_values<int64_t>({8, 1, -1}, {3}), q = random({1, 1, 3, 8}, 5);
+  auto how = options(8);
+  how.rows = rows;
+  for (Device device : {cpu, reference}) {
+    const auto sevens = [](const Shape& shape) {
+      return from_values(std::vector<float>(static_cast<size_t>(shape.numel()), 7), shape);
+    };
+    const Tensor o = sevens({1, 1, 3, 8}), lse = sevens({1, 1, 3}), dq = sevens({1, 1, 3, 8});
+    const Tensor dk = empty(all.k.shape()), dv = empty(all.k.shape());
+    kernels::attention(device, o, lse, q, all.k, all.v, how);
+    kernels::attention_backward(device, dq, dk, dv, q, q, all.k, all.v, o, lse, how);
+    for (const Tensor& x : {o, dq}) {
+      const auto numbers = to_vector<float>(x);
+      for (size_t i = 0; i < numbers.size(); ++i) CHECK((numbers[i] == 7) == (i / 8 != 1));
+    }
+    for (const Tensor& x : {dk, dv})
+      for (size_t i = 32; i < 64; ++i) CHECK(to_vector<float>(x)[i] == 0);
+  }
 }
 
 TEST_CASE("a sample keeps its mask when the batch is split", "[attention]") {

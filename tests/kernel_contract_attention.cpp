@@ -17,14 +17,20 @@ struct Heads {
   bool packed = false;                  ///< one sample of four sequences, the second one empty, and a tail
   float p = 0;
   Layout layout = Layout::dense;
+  std::vector<int64_t> rows = {};  ///< the only queries that are computed
 };
 
 std::string label(const Heads& h, Dtype dtype) {
   return join(dtype, Shape{h.samples, h.heads, h.queries, h.keys, h.size}, h.causal ? " causal" : "",
-              h.ragged ? " ragged" : "", h.packed ? " packed" : "", " p ", h.p, " layout ", int(h.layout));
+              h.ragged ? " ragged" : "", h.packed ? " packed" : "", " p ", h.p, " layout ", int(h.layout), " rows ",
+              h.rows.size());
 }
 
-Shape query_shape(const Heads& h) { return {h.samples, h.heads, h.queries, h.size}; }
+Shape query_shape(const Heads& h) {
+  if (h.rows.empty()) return {h.samples, h.heads, h.queries, h.size};
+  return {1, h.heads, static_cast<int64_t>(h.rows.size()), h.size};
+}
+Shape lse_shape(const Heads& h) { return {query_shape(h)[0], h.heads, query_shape(h)[2]}; }
 Shape key_shape(const Heads& h) { return {h.samples, h.heads, h.keys, h.size}; }
 
 /// The operands that both directions read.
@@ -40,40 +46,40 @@ struct Operands {
     const auto at = [&](int64_t numerator, int64_t denominator) {
       return static_cast<double>(h.keys * numerator / denominator);
     };
+    if (!h.rows.empty()) rows = trial.input({query_shape(h)[2]}, Dtype::i64, Values(h.rows.begin(), h.rows.end()));
     if (h.packed) offsets = trial.input({5}, Dtype::i32, {0, at(1, 5), at(1, 5), at(2, 3), at(7, 8)});
     // The probabilities may be stored in the type of q on their way to the product with v.
     trial.accuracy.computed_in = dtype;
     trial.accuracy.length = std::max(h.keys, h.size);
   }
   kernels::Attention options(const Call& c) const {
-    return {1 / std::sqrt(static_cast<float>(heads.size)), heads.causal, c(lengths), c(offsets), dropout(c)};
+    return {1 / std::sqrt(static_cast<float>(heads.size)), heads.causal, c(lengths), c(offsets), dropout(c), c(rows)};
   }
   Heads heads;
   DropoutSite dropout;
-  Handle q, k, v, lengths, offsets;
+  Handle q, k, v, lengths, offsets, rows;
 };
 
 void try_attention(const Heads& h, Dtype dtype) {
   Trial trial(kernels::attention, label(h, dtype));
   const Operands in(trial, h, dtype);
   const Handle o = trial.output(query_shape(h), dtype, h.layout);
-  const Handle lse = trial.output({h.samples, h.heads, h.queries}, Dtype::f32);
+  const Handle lse = trial.output(lse_shape(h), Dtype::f32);
   trial.run(
       [&](const Call& c) { kernels::attention(c.device, c(o), c(lse), c(in.q), c(in.k), c(in.v), in.options(c)); });
 }
 
 /// Outputs of the reference for the same inputs, which the backward reads.
 void forward(const Heads& h, Dtype dtype, Values& o, Values& lse) {
-  const Shape lse_shape{h.samples, h.heads, h.queries};
   o.resize(static_cast<size_t>(query_shape(h).numel()));
-  lse.resize(static_cast<size_t>(lse_shape.numel()));
+  lse.resize(static_cast<size_t>(lse_shape(h).numel()));
   const auto view = [](Values& values, const Shape& shape) {
     return View{values.data(), shape, contiguous_strides(shape), Dtype::f64, true};
   };
   Trial trial(kernels::attention);
   const Operands in(trial, h, dtype);
   trial.run_reference([&](const Call& c) {
-    kernels::attention(reference, view(o, query_shape(h)), view(lse, lse_shape), c(in.q), c(in.k), c(in.v),
+    kernels::attention(reference, view(o, query_shape(h)), view(lse, lse_shape(h)), c(in.q), c(in.k), c(in.v),
                        in.options(c));
   });
 }
@@ -85,7 +91,7 @@ void try_attention_backward(const Heads& h, Dtype dtype) {
   const Operands in(trial, h, dtype);
   const Handle grad_o = trial.input(query_shape(h), dtype, uniform(query_shape(h), -1, 1, 4), h.layout);
   const Handle o = trial.input(query_shape(h), dtype, o_values, h.layout);
-  const Handle lse = trial.input({h.samples, h.heads, h.queries}, Dtype::f32, lse_values);
+  const Handle lse = trial.input(lse_shape(h), Dtype::f32, lse_values);
   const Handle dq = trial.output(query_shape(h), dtype, h.layout);
   const Handle dk = trial.output(key_shape(h), dtype, h.layout), dv = trial.output(key_shape(h), dtype, h.layout);
   trial.run([&](const Call& c) {
@@ -118,6 +124,21 @@ void attention_contract() {
                        .causal = causal,
                        .packed = true,
                        .p = p});
+  // Some queries alone, in no order and one twice; the second sample has one, the third none.
+  std::vector<Heads> some(2, {.samples = 3, .heads = 2, .queries = 9, .keys = 9, .size = 16, .layout = Layout::padded});
+  some[0].rows = {8, 2, 11, 2, 0};
+  some[1].rows = {26};
+  some.push_back({.samples = 2, .heads = 2, .queries = 130, .keys = 130, .size = 9});
+  for (int64_t i = 0; i < 130; ++i) some.back().rows.push_back(i * 97 % 260);
+  some.push_back({.samples = 1, .heads = 2, .queries = 163, .keys = 163, .size = 9, .packed = true});
+  some.back().rows = {162, 161, 3, 33, 107, 20, 0, 141};
+  for (Heads h : some)
+    for (bool ragged : {false, true})
+      for (bool causal : {false, true})
+        for (float p : {0.0f, 0.3f}) {
+          h.ragged = ragged && !h.packed, h.causal = causal, h.p = p;
+          all.push_back(h);
+        }
   for (const Heads& h : all)
     for (Dtype dtype : trained_types) {
       try_attention(h, dtype);

@@ -4,6 +4,7 @@
 #include "cinta/ops/attention.h"
 #include "cinta/ops/dropout.h"
 #include "cinta/ops/elementwise.h"
+#include "cinta/ops/embedding.h"
 #include "cinta/ops/matmul.h"
 #include "cinta/ops/shape.h"
 #include "cinta/ops/softmax.h"
@@ -97,6 +98,39 @@ OpCase packed(const char* variant, bool causal, bool drop) {
       .composed([=](In x) { return by_hand(x[0], x[1], x[2], options(x)); });
 }
 
+/// Queries of five of the eight positions in two samples; and of three of nine in sequences laid end to end.
+const Input some = real({5, 6}), pairs = real({2, 4, 12}), ends = whole({2}, 1, 5, Dtype::i32),
+            five = whole({5}, 0, 8, Dtype::i64);
+const Input few = real({3, 6}), laid_out_pairs = real({1, 9, 12}), three = whole({3}, 0, 9, Dtype::i64);
+AttentionOptions packed_options(In x) {
+  return {.causal = true, .offsets = bounds(x), .dropout = DropoutSite{x[3], 9, 0.3}};
+}
+
+/// All queries' attention, of which the rows x[2] are taken: what the others hold is not seen.
+Tensor of_all(In x, const AttentionOptions& options) {
+  const int64_t samples = x[1].size(0), length = x[1].size(1);
+  const auto heads = [&](const Tensor& part) { return transpose(reshape(part, {samples, length, 2, 3}), 1, 2); };
+  std::vector<Tensor> queries;  // row by row, since one may be named twice
+  const std::vector<int64_t> numbers = to_vector<int64_t>(x[2]);
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const auto row = static_cast<int64_t>(i);
+    const Tensor everywhere = expand(slice(x[0], 0, row, row + 1), {samples * length, 6});
+    const Tensor out = by_hand(heads(everywhere), heads(slice(x[1], 2, 0, 6)), heads(slice(x[1], 2, 6, 12)), options);
+    queries.push_back(slice(reshape(transpose(out, 1, 2), {samples * length, 6}), 0, numbers[i], numbers[i] + 1));
+  }
+  return concat(queries, 0);
+}
+
+OpCase of_rows(const char* variant, bool causal, bool padded, bool drop) {
+  auto options = [=](In x) {
+    return AttentionOptions{causal, padded ? x[3] : Tensor(), {}, drop ? DropoutSite{x[4], 11, 0.3} : DropoutSite{}};
+  };
+  return OpCase(
+             "self_attention", {some, pairs, five, ends, state},
+             [=](In x) { return self_attention(x[0], x[1], x[2], 2, options(x)); }, variant)
+      .composed([=](In x) { return of_all(x, options(x)); });
+}
+
 const OpTable table({
     separate("", false, false, false),
     separate("scaled", false, false, false, 0.8),
@@ -114,6 +148,17 @@ const OpTable table({
      {joint_laid_out},
      [](In x) { return self_attention(x[0], 2, {.offsets = bounds(x)}); },
      "offsets"},
+    of_rows("rows", false, false, false),
+    of_rows("rows, causal", true, false, false),
+    of_rows("rows, causal, lengths, dropout", true, true, true),
+    OpCase(
+        "self_attention", {few, laid_out_pairs, three, state},
+        [](In x) { return self_attention(x[0], x[1], x[2], 2, packed_options(x)); }, "rows, offsets, dropout")
+        .composed([](In x) { return of_all(x, packed_options(x)); }),
+    {"self_attention",
+     {real({batch, 6}), real({batch, 4, 12}), whole({batch}, 0, 4, Dtype::i64)},
+     [](In x) { return self_attention(x[0], x[1], x[2], 2); },
+     "a row a sample"},
 });
 
 }  // namespace
@@ -131,4 +176,40 @@ TEST_CASE("sequences laid end to end have the bits of each alone", "[ops]") {
     CHECK(to_vector<float>(slice(whole, 1, bounds[n], bounds[n + 1])) == to_vector<float>(alone));
   }
   for (float value : to_vector<float>(slice(whole, 1, 200, 203))) CHECK(value == 0);
+}
+
+TEST_CASE("some queries have the bits they have among all", "[ops]") {
+  std::vector<float> values;
+  for (int i = 0; i < 2 * 130 * 144; ++i) values.push_back(static_cast<float>(std::sin(0.37 * i)));
+  const Tensor qkv = from_values(values, {2, 130, 144}), rows = from_values<int64_t>({259, 7, 0, 130, 7, 200, 90}, {7});
+  const Tensor lengths = from_values<int32_t>({130, 75}, {2}), state = from_values<int64_t>({5, 9, 3}, {3});
+  const auto flat = [](const Tensor& x) { return reshape(x, {260, -1}); };
+  const Tensor q = gather_rows(flat(slice(qkv, 2, 0, 48)), rows), kv = slice(qkv, 2, 48, 144);
+  for (bool causal : {false, true})
+    for (Dtype dtype : {Dtype::f32, Dtype::bf16}) {
+      const AttentionOptions options{causal, lengths, {}, {state, 4, 0.2}};
+      const Tensor all = self_attention(cast(qkv, dtype), 3, options),
+                   some = self_attention(cast(q, dtype), cast(kv, dtype), rows, 3, options);
+      CHECK(to_vector<float>(cast(some, Dtype::f32)) ==
+            to_vector<float>(gather_rows(cast(flat(all), Dtype::f32), rows)));
+    }
+}
+
+TEST_CASE("queries of rows that are no positions, or do not fit, are refused", "[ops]") {
+  const Tensor q = full({2, 12}, 1.0), kv = full({2, 4, 24}, 1.0), rows = from_values<int64_t>({7, 0}, {2});
+  const auto refused = [&](const Tensor& q, const Tensor& kv, const Tensor& rows, int heads, const std::string& part) {
+    CHECK_THROWS_WITH(self_attention(q, kv, rows, heads), Catch::Contains("[self_attention] " + part));
+  };
+  refused(q, kv, from_values<int64_t>({7, 8}, {2}), 2, "rows are positions in kv, 0 .. 7, given 8");
+  refused(q, kv, from_values<int64_t>({-1, 0}, {2}), 2, "rows are positions in kv, 0 .. 7, given -1");
+  refused(q, kv, from_values<int64_t>({1}, {1}), 2, "rows[R], one each of f32[2,12]@cpu, given i64[1]");
+  refused(q, kv, from_values<int32_t>({1, 0}, {2}), 2, "rows is i64, given i32[2]");
+  refused(q, full({2, 4, 36}, 1.0), rows, 2, "kv[B,S,2*heads*D] for q[R,heads*D]: q f32[2,12]@cpu, kv f32[2,4,36]");
+  refused(full({1, 2, 12}, 1.0), kv, rows, 2, "q[R,heads*D] for 2 heads, given f32[1,2,12]");
+  refused(q, kv, rows, 5, "q[R,heads*D] for 5 heads, given f32[2,12]");
+  refused(q, kv, rows, 0, "at least one head, given 0");
+  refused(q, cast(kv, Dtype::f64), rows, 2, "kv has the type of f32[2,12]@cpu, given f64[2,4,24]");
+  refused({}, kv, rows, 2, "q is a floating-point tensor");
+  refused(q, {}, rows, 2, "kv has the type of");
+  refused(q, kv, {}, 2, "rows is i64");
 }

@@ -14,8 +14,12 @@ using namespace cinta::testing;
 namespace {
 
 /// Rows that make operands of their own with ops, before the op that they are of is called; it has others.
-const std::set<std::string> prepared{"attention offsets", "attention causal, offsets, dropout",
-                                     "self_attention offsets", "kl_div mean", "pow whole tensor"};
+const std::set<std::string> prepared{"attention offsets",
+                                     "attention causal, offsets, dropout",
+                                     "self_attention offsets",
+                                     "self_attention rows, offsets, dropout",
+                                     "kl_div mean",
+                                     "pow whole tensor"};
 
 /// What the call is refused with; empty when it is not. It says what it must, and comes before any memory is asked for.
 std::string refusal(const OpCase& row, const Setting& setting) {

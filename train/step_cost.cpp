@@ -25,6 +25,7 @@ double product_flops(std::string_view op, Inputs inputs, const Tensor& out) {
   if (op == "linear") return 2 * numel(out) * static_cast<double>(first.size(-1));
   if (op == "matmul") return 2 * numel(out) * static_cast<double>(first.size(-1) * first.size(-2) / out.size(-2));
   if (op == "attention") return 4 * numel(first) * static_cast<double>(inputs[1]->size(-2));
+  if (op == "self_attention" && inputs.size() > 1) return 4 * numel(first) * static_cast<double>(inputs[1]->size(1));
   if (op == "self_attention") return 4 * numel(first) / 3 * static_cast<double>(first.size(1));
   return 0;
 }
@@ -52,7 +53,9 @@ class Booking : public autograd::Observer {
   }
   void saved(const autograd::Node&, const Tensor& tensor, const autograd::Hole* hole) override {
     const Storage* storage = tensor.storage().get();
-    const bool parameter = parameters_.contains(storage) || slots_.contains(tensor.slot.get());
+    const auto shadows = [storage](const Storage* one) { return one->shadow.storage.get() == storage; };
+    const bool parameter = parameters_.contains(storage) || slots_.contains(tensor.slot.get()) ||
+                           std::ranges::any_of(parameters_, shadows);
     if (!hole && !parameter && kept_.insert(storage).second) layer().kept_bytes += storage->bytes();
   }
   void recorded(const autograd::Node& node) override {

@@ -13,6 +13,9 @@ struct Attention {
                         ///< sequence n is offsets[n] .. offsets[n+1]; keys of another one, and what lies beyond the
                         ///< last, do not exist. Absent: a sample is one sequence. Not together with lengths
   Dropout dropout;      ///< on the probabilities; row of the mask = (sample * heads + head) * queries + query
+  View rows;  ///< i64[R], contiguous: queries at these positions alone, numbers in the flattened [B*T], in any
+              ///< order. q, o, dq and dO are [1,H,R,D] then, lse [1,H,R]; query and queries above are those
+              ///< of the whole, which has T. Rows at no position are not written. Absent: all queries
 };
 
 /// o[B,H,S,D] from q[B,H,S,D], k,v[B,H,T,D] (any strides with a contiguous last dimension); lse[B,H,S] = logsumexp of

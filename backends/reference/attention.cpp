@@ -17,24 +17,36 @@ Matrix zeros(const View& like) {
   return Matrix(static_cast<size_t>(like.size(0)), std::vector<double>(static_cast<size_t>(like.size(1)), 0));
 }
 
+/// What a view of q, o or lse says of the queries of head `i`: all of the sample's, or of some rows that of this head.
+View of_queries(const View& all, const Attention& options, const Index& i) {
+  return part(all, {options.rows ? 0 : i[0], i[1]});
+}
+
 /// One head of one sample: q[S,D], k, v[T,D] and what the options say about it.
 struct Head {
   Matrix q, k, v;
   Attention options;
-  int64_t number;  ///< sample * heads + head
-  int64_t end;     ///< of the sample: positions from here on do not exist
+  int64_t number;                ///< sample * heads + head
+  int64_t first;                 ///< number of the sample's first position
+  int64_t end;                   ///< of the sample: positions from here on do not exist
+  std::vector<int64_t> queries;  ///< the rows of q that are this sample's
 
   Head(const View& q_all, const View& k_all, const View& v_all, const Attention& attention, const Index& i)
-      : q(rows(part(q_all, i))),
+      : q(rows(of_queries(q_all, attention, i))),
         k(rows(part(k_all, i))),
         v(rows(part(v_all, i))),
         options(attention),
-        number(i[0] * q_all.size(1) + i[1]),
-        end(std::max(q_all.size(2), k_all.size(2))) {
+        number(i[0] * k_all.size(1) + i[1]),
+        first(i[0] * k_all.size(2)),
+        end(options.rows ? k_all.size(2) : std::max(q_all.size(2), k_all.size(2))) {
+    for (int64_t row = 0; row < static_cast<int64_t>(q.size()); ++row)
+      if (!options.rows || (position(row) >= 0 && position(row) < k_all.size(2))) queries.push_back(row);
     if (options.lengths) end = at(options.lengths, i[0]).integer();
     if (options.offsets) end = at(options.offsets, options.offsets.numel() - 1).integer();
   }
 
+  /// Where the query in a row of q stands in the sample.
+  int64_t position(int64_t row) const { return options.rows ? at(options.rows, row).integer() - first : row; }
   /// How many sequences begin at or before a position.
   int64_t sequence(int64_t position) const {
     int64_t begun = 0;
@@ -42,8 +54,9 @@ struct Head {
       for (int64_t n = 0; n < options.offsets.numel(); ++n) begun += at(options.offsets, n).integer() <= position;
     return begun;
   }
-  /// The keys that a query sees.
-  std::vector<int64_t> seen_by(int64_t query) const {
+  /// The keys that the query in a row sees.
+  std::vector<int64_t> seen_by(int64_t row) const {
+    const int64_t query = position(row);
     std::vector<int64_t> out;
     for (int64_t key = 0; key < static_cast<int64_t>(k.size()); ++key)
       if (query < end && key < end && sequence(query) == sequence(key) && (!options.causal || key <= query))
@@ -51,15 +64,16 @@ struct Head {
     return out;
   }
   /// Their scores.
-  std::vector<double> scores(int64_t query, const std::vector<int64_t>& keys) const {
+  std::vector<double> scores(int64_t row, const std::vector<int64_t>& keys) const {
     std::vector<double> out;
-    for (int64_t key : keys) out.push_back(options.scale * inner_product(q[query], k[key]));
+    for (int64_t key : keys) out.push_back(options.scale * inner_product(q[row], k[key]));
     return out;
   }
   /// What dropout multiplies a probability by.
-  double kept(int64_t query, int64_t key) const {
+  double kept(int64_t row, int64_t key) const {
     const auto columns = static_cast<int64_t>(k.size());
-    return mask(options.dropout, number * static_cast<int64_t>(q.size()) + query, key, columns);
+    const int64_t all = options.rows ? columns : static_cast<int64_t>(q.size());
+    return mask(options.dropout, number * all + position(row), key, columns);
   }
 };
 
@@ -70,13 +84,13 @@ double logsumexp(const std::vector<double>& scores) {
   return largest + std::log(sum);
 }
 
-Shape samples_and_heads(const View& q) { return leading(q.shape, 2); }
+Shape samples_and_heads(const View& k) { return leading(k.shape, 2); }
 
 void attend(View o, View lse, View q, View k, View v, Attention options) {
-  for (const Index& i : Indices(samples_and_heads(q))) {
+  for (const Index& i : Indices(samples_and_heads(k))) {
     const Head head(q, k, v, options, i);
-    const View out = part(o, i), out_lse = part(lse, i);
-    for (int64_t s = 0; s < out.size(0); ++s) {
+    const View out = of_queries(o, options, i), out_lse = of_queries(lse, options, i);
+    for (int64_t s : head.queries) {
       std::vector<double> sum(static_cast<size_t>(out.size(1)), 0);
       const std::vector<int64_t> keys = head.seen_by(s);
       const std::vector<double> scores = head.scores(s, keys);
@@ -95,12 +109,12 @@ void attend(View o, View lse, View q, View k, View v, Attention options) {
 // dS = P (dP - sum(dP P)), from which dQ = scale dS K and dK = scale dS^T Q.
 void attend_gradients(View dq, View dk, View dv, View grad_o, View q, View k, View v, View, View lse,
                       Attention options) {
-  for (const Index& i : Indices(samples_and_heads(q))) {
+  for (const Index& i : Indices(samples_and_heads(k))) {
     const Head head(q, k, v, options, i);
-    const Matrix out_gradient = rows(part(grad_o, i));
-    const View row_lse = part(lse, i);
-    Matrix q_sums = zeros(part(dq, i)), k_sums = zeros(part(dk, i)), v_sums = zeros(part(dv, i));
-    for (int64_t s = 0; s < q.size(2); ++s) {
+    const Matrix out_gradient = rows(of_queries(grad_o, options, i));
+    const View row_lse = of_queries(lse, options, i), query_gradient = of_queries(dq, options, i);
+    Matrix q_sums = zeros(query_gradient), k_sums = zeros(part(dk, i)), v_sums = zeros(part(dv, i));
+    for (int64_t s : head.queries) {
       const std::vector<int64_t> keys = head.seen_by(s);
       std::vector<double> p = head.scores(s, keys), dp(p), kept(p);
       for (size_t j = 0; j < keys.size(); ++j) {
@@ -119,13 +133,11 @@ void attend_gradients(View dq, View dk, View dv, View grad_o, View q, View k, Vi
         }
       }
     }
-    const auto store = [&i](const View& all, const Matrix& sums) {
-      const View out = part(all, i);
-      for (int64_t r = 0; r < out.size(0); ++r) blend(part(out, {r}), sums[r], 0);
-    };
-    store(dq, q_sums);
-    store(dk, k_sums);
-    store(dv, v_sums);
+    for (int64_t s : head.queries) blend(part(query_gradient, {s}), q_sums[s], 0);
+    for (int64_t t = 0; t < k.size(2); ++t) {
+      blend(part(part(dk, i), {t}), k_sums[t], 0);
+      blend(part(part(dv, i), {t}), v_sums[t], 0);
+    }
   }
 }
 

@@ -73,19 +73,31 @@ DropoutSite BertLayer::site(const char* name, double p) const {
   return training() && p > 0 ? context_.random->site(path_ + name, p) : DropoutSite{};
 }
 
-Tensor BertLayer::operator()(const Tensor& x, const TokenBatch& batch, const Tensor& rows, Where where) const {
-  NameScope scope(path_);
+Tensor BertLayer::mix(const Tensor& own, const Tensor& x, const TokenBatch& batch, const Tensor& rows,
+                      Where where) const {
   const BertConfig& config = *context_.config;
-  const Tensor qkv = linear(x, qkv_weight_, qkv_bias_, Activation::none, where);
   const AttentionOptions options{.lengths = batch.lengths,
                                  .offsets = batch.offsets,
                                  .dropout = site(".attention.probabilities", config.attention_probs_dropout_prob)};
-  const Tensor mixed = self_attention(qkv, static_cast<int>(config.num_attention_heads), options, where);
+  const auto heads = static_cast<int>(config.num_attention_heads);
+  const auto project = [&](const Tensor& in, int64_t first, int64_t end) {
+    return linear(in, slice(qkv_weight_, 0, first, end, where), slice(qkv_bias_, 0, first, end, where),
+                  Activation::none, where);
+  };
+  const int64_t size = config.hidden_size;
+  if (!rows) return self_attention(linear(x, qkv_weight_, qkv_bias_, Activation::none, where), heads, options, where);
+  return self_attention(project(own, 0, size), project(x, size, 3 * size), rows, heads, options, where);
+}
+
+Tensor BertLayer::operator()(const Tensor& x, const TokenBatch& batch, const Tensor& rows, Where where) const {
+  NameScope scope(path_);
+  const BertConfig& config = *context_.config;
+  const Tensor own = take_rows(x, rows, where), mixed = mix(own, x, batch, rows, where);
   // Only attention looks at other positions: from here on each row goes its own way.
   const auto of_rows = [&](const DropoutSite& whole) { return rows ? whole.of_rows(rows, x.size(1)) : whole; };
   const Tensor middle = residual_norm(
-      attention_output_.without_bias(take_rows(mixed, rows, where), where), attention_output_.bias,
-      take_rows(x, rows, where), attention_norm_.weight, attention_norm_.bias,
+      attention_output_.without_bias(mixed, where), attention_output_.bias, own, attention_norm_.weight,
+      attention_norm_.bias,
       {.eps = attention_norm_.eps, .dropout = of_rows(site(".attention.output", config.hidden_dropout_prob))}, where);
   const Tensor wide = intermediate_(middle, config.activation(where), where);
   return residual_norm(output_.without_bias(wide, where), output_.bias, middle, output_norm_.weight, output_norm_.bias,

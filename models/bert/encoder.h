@@ -49,6 +49,8 @@ class BertLayer : public Module {
 
  private:
   DropoutSite site(const char* name, double p) const;
+  /// Attention's mixture of the values of x for the queries of `own`: x, or the given rows of it.
+  Tensor mix(const Tensor& own, const Tensor& x, const TokenBatch& batch, const Tensor& rows, Where where) const;
   EncoderContext context_;
   std::string path_;
   Tensor qkv_weight_, qkv_bias_;  // query, key and value as one product

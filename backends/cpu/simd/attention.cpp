@@ -26,11 +26,12 @@ float softmax_row(float* scores, int64_t seen, int64_t width, const float* facto
 
 template <class Tile>
 void attend(const View& o, const View& lse, const View& q, const View& k, const View& v, const Attention& options,
-            const DropoutRecord& site, int64_t number) {
-  const Head h(q, k, options, number);
+            const Wanted& wanted, const DropoutRecord& site, int64_t number) {
+  const Head h(q, k, options, wanted, number);
+  if (h.all_queries == 0) return;
   const int64_t size = q.size(3), all_queries = h.all_queries, all_keys = h.all_keys,
                 wide = round_up(size, panel_columns);
-  const Matrix out = h.of(o);
+  const Matrix out = h.of_queries(o);
   float* row_lse = lse.as<float>() + h.first_row;
   const bool drops = options.dropout.p > 0;
 
@@ -42,20 +43,20 @@ void attend(const View& o, const View& lse, const View& q, const View& k, const 
   float *scores = take(block), *result = take(h.block * wide), *query_room = take(of_queries),
         *key_room = take(of_keys), *keys_room = take(of_keys), *value_room = take(of_keys),
         *values_room = take(of_keys), *factors = take(h.stride), *scales = take(h.block);
-  const Words query = Operand::by_rows(query_room, h.of(q), h.queries, size);
+  const Words query = Operand::by_rows(query_room, h.of_queries(q), h.queries, size, h.order);
   const RightWords keys = Operand::transposed(keys_room, Operand::by_rows(key_room, h.of(k), h.keys, size)),
                    values = Operand::by_columns(values_room, Operand::by_rows(value_room, h.of(v), h.keys, size));
   for (int64_t first = 0; first < all_queries; first += h.block) {
     const int64_t rows = std::min(h.block, all_queries - first),
                   exist = std::clamp<int64_t>(h.queries - first, 0, rows);
-    std::fill(row_lse + first + exist, row_lse + first + rows, 0.0f);
+    for (int64_t i = exist; i < rows; ++i) row_lse[h.row(first + i)] = 0;
     if (exist > 0) {
       const int64_t width = h.seen_by(first + exist - 1);
       multiply_words<Tile, Walk::along_rows>({scores, exist, h.stride}, width, query.row(first), query.stride, keys,
                                              Operand::words(size), options.scale);
       for (int64_t i = 0; i < exist; ++i) {
         if (drops) h.draw(factors, site, first + i);
-        row_lse[first + i] =
+        row_lse[h.row(first + i)] =
             softmax_row(scores + i * h.stride, h.seen_by(first + i), width, drops ? factors : nullptr, scales[i]);
       }
       const float* probabilities = pack_rows<Tile>(scores, scores, h.stride, exist, width);
@@ -64,15 +65,16 @@ void attend(const View& o, const View& lse, const View& q, const View& k, const 
       for (int64_t i = 0; i < exist; ++i)
         for (int64_t d = 0; d < size; ++d) result[i * wide + d] *= scales[i];
     }
-    store_rows(out, first, exist, rows, size, result, wide);
+    store_rows(out, first, exist, rows, size, result, wide, h.order);
   }
 }
 
 void attention(View o, View lse, View q, View k, View v, Attention options) {
   const DropoutRecord site(options.dropout);
+  const Wanted wanted(options);
   with_tile(q.dtype, [&]<class Tile>() {
-    parallel_for(q.size(0) * q.size(1) * sequences_of(options), 1,
-                 [&](int64_t number, int64_t) { attend<Tile>(o, lse, q, k, v, options, site, number); });
+    parallel_for(heads_of(k, options), 1,
+                 [&](int64_t number, int64_t) { attend<Tile>(o, lse, q, k, v, options, wanted, site, number); });
   });
 }
 

@@ -42,11 +42,12 @@ struct Tensors {
 };
 
 template <class Tile>
-void attend_gradients(const Tensors& x, const Attention& options, const DropoutRecord& site, int64_t number) {
-  const Head h(x.q, x.k, options, number);
+void attend_gradients(const Tensors& x, const Attention& options, const Wanted& wanted, const DropoutRecord& site,
+                      int64_t number) {
+  const Head h(x.q, x.k, options, wanted, number);
   const int64_t size = x.q.size(3), queries = h.all_queries, all_keys = h.all_keys,
                 wide = round_up(size, panel_columns);
-  const Matrix dq = h.of(x.dq);
+  const Matrix dq = h.of_queries(x.dq);
   const float* lse = x.lse.as<const float>() + h.first_row;
   const bool drops = options.dropout.p > 0;
 
@@ -58,11 +59,11 @@ void attend_gradients(const Tensors& x, const Attention& options, const DropoutR
   const auto take = [&](int64_t count) { return std::exchange(next, next + count); };
   float *scores = take(block), *dp = take(block), *result = take(h.block * wide), *dk = take(sums), *dv = take(sums),
         *factors = take(h.stride);
-  const auto by_rows = [&](const View& view, int64_t rows, int64_t room) {
-    return Operand::by_rows(take(room), h.of(view), rows, size);
+  const auto by_queries = [&](const View& view) {
+    return Operand::by_rows(take(of_queries), h.of_queries(view), h.queries, size, h.order);
   };
-  const Words query = by_rows(x.q, h.queries, of_queries), gradient = by_rows(x.grad_o, h.queries, of_queries),
-              key = by_rows(x.k, h.keys, of_keys), value = by_rows(x.v, h.keys, of_keys);
+  const auto by_keys = [&](const View& view) { return Operand::by_rows(take(of_keys), h.of(view), h.keys, size); };
+  const Words query = by_queries(x.q), gradient = by_queries(x.grad_o), key = by_keys(x.k), value = by_keys(x.v);
   const RightWords keys = Operand::transposed(take(of_keys), key), values = Operand::transposed(take(of_keys), value),
                    key_columns = Operand::by_columns(take(of_keys), key);
   float *query_room = take(of_queries), *gradient_room = take(of_queries);
@@ -79,8 +80,8 @@ void attend_gradients(const Tensors& x, const Attention& options, const DropoutR
       scores_of(dp, gradient, values, 1);
       for (int64_t i = 0; i < exist; ++i) {
         if (drops) h.draw(factors, site, first + i);
-        gradient_row(scores + i * h.stride, dp + i * h.stride, lse[first + i], options.scale, drops ? factors : nullptr,
-                     h.seen_by(first + i), whole);
+        gradient_row(scores + i * h.stride, dp + i * h.stride, lse[h.row(first + i)], options.scale,
+                     drops ? factors : nullptr, h.seen_by(first + i), whole);
       }
       // sum += shares^T (rows of this block)
       const auto add_transposed = [&](float* sum, float* shares, const Words& of, float* room) {
@@ -95,7 +96,7 @@ void attend_gradients(const Tensors& x, const Attention& options, const DropoutR
                                              Operand::words(width), 1);
       add_transposed(dk, dp, query, query_room);
     }
-    store_rows(dq, first, exist, rows, size, result, wide);
+    store_rows(dq, first, exist, rows, size, result, wide, h.order);
   }
   const int64_t with_gradient = h.queries > 0 ? h.keys : 0;
   store_rows(h.of(x.dk), 0, with_gradient, all_keys, size, dk, wide);
@@ -105,10 +106,11 @@ void attend_gradients(const Tensors& x, const Attention& options, const DropoutR
 void attention_backward(View dq, View dk, View dv, View grad_o, View q, View k, View v, View, View lse,
                         Attention options) {
   const DropoutRecord site(options.dropout);
+  const Wanted wanted(options);
   const Tensors tensors{dq, dk, dv, grad_o, q, k, v, lse};
   with_tile(q.dtype, [&]<class Tile>() {
-    parallel_for(q.size(0) * q.size(1) * sequences_of(options), 1,
-                 [&](int64_t number, int64_t) { attend_gradients<Tile>(tensors, options, site, number); });
+    parallel_for(heads_of(k, options), 1,
+                 [&](int64_t number, int64_t) { attend_gradients<Tile>(tensors, options, wanted, site, number); });
   });
 }
 

@@ -41,14 +41,16 @@ struct Operands {
     return (round_up(rows, panel_columns) + panel_rows) * row_stride(columns);
   }
 
-  /// The first `rows` rows of m: words along each row, 0 beyond the last column.
-  static Words by_rows(float* room, const Matrix& m, int64_t rows, int64_t columns) {
+  /// The first `rows` rows of m, or those that `order` names: words along each row, 0 beyond the last column.
+  static Words by_rows(float* room, const Matrix& m, int64_t rows, int64_t columns, const int64_t* order = nullptr) {
     const int64_t stride = row_stride(columns), item = size_of(m.dtype);
+    const auto at = [&](int64_t i) {
+      return static_cast<const char*>(m.data) + (order ? order[std::min(i, rows - 1)] : i) * m.row * item;
+    };
     for (int64_t i = 0; i < rows; ++i) {
-      const char* row = static_cast<const char*>(m.data) + i * m.row * item;
       // The rows lie too far apart for the machine to see what comes next.
-      prefetch(row + 8 * m.row * item, columns * item);
-      put_row(room + i * stride, m.dtype, row, columns, stride);
+      prefetch(at(i + 8), columns * item);
+      put_row(room + i * stride, m.dtype, at(i), columns, stride);
     }
     std::fill(room + rows * stride, room + round_up(rows, panel_columns) * stride, 0.0f);
     return {room, rows, stride};
