@@ -142,6 +142,7 @@ TEST_CASE("<cinta/cinta.h> reaches every public header, and pulls in the standar
                                           "data/unicode.h",
                                           "data/safetensors_header.h",
                                           "models/bert/names.h",
+                                          "ops/attention_core.h",
                                           "ops/check.h",
                                           "ops/normalize_check.h",
                                           "ops/rows.h",
