@@ -100,6 +100,7 @@ inline Json machine() {
           {"avx2", can("avx2")},
           {"avx512", can("avx512f")},
           {"avx512_bf16", can("avx512_bf16")},
+          {"amx", can("amx_bf16")},
           {"forced_isa", isa ? isa : ""},
           {"memory_bytes", static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE)},
           {"build", cinta::train::build_text()}};

@@ -56,7 +56,7 @@ foreach(source IN LISTS test_sources)
 endforeach()
 
 # The contracts of the kernels once more, with what an older processor gets.
-foreach(isa IN ITEMS baseline avx2 avx512)
+foreach(isa IN ITEMS baseline avx2 avx512 avx512_bf16)
   add_test(NAME kernel_contract_on_${isa} COMMAND cinta_tests "[kernel_contract],[cpu_math]" WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(kernel_contract_on_${isa} PROPERTIES ENVIRONMENT CINTA_ISA=${isa} TIMEOUT ${seconds})
 endforeach()

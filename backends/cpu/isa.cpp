@@ -11,7 +11,7 @@
 namespace cinta {
 namespace {
 
-constexpr std::array names{"baseline", "avx2", "avx512", "avx512_bf16"};
+constexpr std::array names{"baseline", "avx2", "avx512", "avx512_bf16", "amx"};
 
 int processor_level() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -21,7 +21,8 @@ int processor_level() {
   const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
   const bool bf16 = avx512 && __builtin_cpu_supports("avx512bf16");
-  return bf16 ? 3 : avx512 ? 2 : avx2 ? 1 : 0;
+  const bool amx = bf16 && __builtin_cpu_supports("amx-bf16");
+  return amx ? isa_amx : bf16 ? isa_avx512_bf16 : avx512 ? isa_avx512 : avx2 ? isa_avx2 : 0;
 #else
   return 0;
 #endif
@@ -41,13 +42,15 @@ int isa_level() {
   return level;
 }
 
+bool isa_is_capped() { return isa_level() < processor_level(); }
+
 const char* isa_name(int level) { return names[static_cast<size_t>(level)]; }
 
 std::string instruction_set() { return isa_name(isa_level()); }
 
 void check_isa() {
   require(wanted_level() < static_cast<int>(names.size()), "cpu", Where(),
-          "the environment variable CINTA_ISA is baseline, avx2, avx512 or avx512_bf16, given '",
+          "the environment variable CINTA_ISA is baseline, avx2, avx512, avx512_bf16 or amx, given '",
           std::getenv("CINTA_ISA"), "'");
 }
 

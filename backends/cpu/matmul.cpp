@@ -29,7 +29,7 @@ void scale(const View& y, float beta) {
 /// f32[2048,256] x f32[256,1024] at 91 GF/s, ours 173. A transposed a is packed, as we always do, in large products
 /// only: f32[2048,1024]^T x f32[2048,256] at 80 GF/s, ours 144.
 bool onednn_is_slow(const Gemm& p) {
-  if (isa_level() != 1 || p.b.column != 1) return false;
+  if (isa_level() != isa_avx2 || p.b.column != 1) return false;
   if (p.a.column == 1) return p.m >= 32 && p.b.row % 512 == 0;
   const auto power_of_two = [](int64_t stride) { return stride >= 128 && (stride & (stride - 1)) == 0; };
   return p.m < 4096 || (power_of_two(p.a.column) && power_of_two(p.b.row));

@@ -21,6 +21,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "cinta/backends/cpu/isa.h"
 #include "cinta/backends/cpu/parallel.h"
 #include "cinta/core/context.h"
 
@@ -66,8 +67,22 @@ class OneThread {
   int outer_;
 };
 
+/// Where CINTA_ISA asks for less than the processor has, oneDNN is to keep to it too. It hears that once, before all
+/// else.
+void cap_isa() {
+  using dnnl::cpu_isa;
+  constexpr std::array caps{cpu_isa::sse41, cpu_isa::avx2, cpu_isa::avx512_core_vnni, cpu_isa::avx512_core_bf16};
+  if (!isa_is_capped()) return;
+  require(dnnl::set_max_cpu_isa(caps.at(static_cast<size_t>(isa_level()))) == dnnl::status::success, "cpu", Where(),
+          "CINTA_ISA=", isa_name(isa_level()),
+          " has to reach oneDNN before its first use, and it was used before or allows no cap");
+}
+
 const dnnl::engine& engine() {
-  static const dnnl::engine cpu_engine(dnnl::engine::kind::cpu, 0);
+  static const dnnl::engine cpu_engine = [] {
+    cap_isa();
+    return dnnl::engine(dnnl::engine::kind::cpu, 0);
+  }();
   return cpu_engine;
 }
 
