@@ -1,6 +1,11 @@
 // What this processor can run, and what the environment allows.
 #include "cinta/backends/cpu/isa.h"
 
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -13,6 +18,16 @@ namespace {
 
 constexpr std::array names{"baseline", "avx2", "avx512", "avx512_bf16", "amx"};
 
+/// The system lends the memory that tiles of AMX are saved to by name alone: feature 18 of ARCH_REQ_XCOMP_PERM.
+bool may_use_amx() {
+#if defined(__linux__) && defined(__x86_64__)
+  constexpr int request = 0x1023, tile_data = 18;
+  return __builtin_cpu_supports("amx-bf16") && syscall(SYS_arch_prctl, request, tile_data) == 0;
+#else
+  return false;
+#endif
+}
+
 int processor_level() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_cpu_init();  // this may run before the program's own constructors
@@ -21,7 +36,7 @@ int processor_level() {
   const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
   const bool bf16 = avx512 && __builtin_cpu_supports("avx512bf16");
-  const bool amx = bf16 && __builtin_cpu_supports("amx-bf16");
+  const bool amx = bf16 && may_use_amx();
   return amx ? isa_amx : bf16 ? isa_avx512_bf16 : avx512 ? isa_avx512 : avx2 ? isa_avx2 : 0;
 #else
   return 0;

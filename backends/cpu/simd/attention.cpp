@@ -36,6 +36,7 @@ void attend(const View& o, const View& lse, const View& q, const View& k, const 
   const bool drops = options.dropout.p > 0;
 
   using Operand = Operands<Tile>;
+  [[maybe_unused]] const typename Tile::Use use;
   const int64_t of_queries = Operand::room(all_queries, size), of_keys = Operand::room(all_keys, size),
                 block = h.block * h.stride;
   float* next = scratch<float>(of_queries + 4 * of_keys + block + h.block * (wide + 1) + h.stride, Workspace::tile);

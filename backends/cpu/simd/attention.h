@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "cinta/backends/cpu/parallel.h"
+#include "cinta/backends/cpu/simd/amx_tile.h"
 #include "cinta/backends/cpu/simd/random.h"
 #include "cinta/backends/cpu/simd/words.h"
 #include "cinta/backends/kernels/attention.h"
@@ -131,6 +132,7 @@ struct Head {
 template <class F>
 void with_tile([[maybe_unused]] Dtype dtype, F f) {
 #if CINTA_ISA_LEVEL == 2
+  if (dtype == Dtype::bf16 && isa_level() >= isa_amx) return f.template operator()<AmxTile>();
   if (dtype == Dtype::bf16 && isa_level() >= isa_avx512_bf16) return f.template operator()<Bf16Tile>();
 #endif
   f.template operator()<FloatTile>();

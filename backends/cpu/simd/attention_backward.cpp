@@ -52,6 +52,7 @@ void attend_gradients(const Tensors& x, const Attention& options, const Wanted& 
   const bool drops = options.dropout.p > 0;
 
   using Operand = Operands<Tile>;
+  [[maybe_unused]] const typename Tile::Use use;
   const int64_t of_queries = Operand::room(queries, size), of_keys = Operand::room(all_keys, size),
                 block = h.block * h.stride, sums = round_up(all_keys, panel_rows) * wide;
   float* next =

@@ -58,6 +58,7 @@ inline void put_tile(float* out, int64_t stride, const V* left, const V* right, 
 
 /// The register tile: products of f32, one step of k at a time.
 struct FloatTile {
+  struct Use {};  ///< what a thread keeps while it multiplies
   static constexpr int64_t steps_per_word = 1;
 
   /// out[panel_rows][panel_columns] = scale * sum over `words` of a times b, or += it. Row w of b lies at w * b_stride.
@@ -83,6 +84,7 @@ struct FloatTile {
 #if CINTA_ISA_LEVEL == 2
 /// Products of bf16, two steps of k at once, twice as fast. Only where isa_level() reaches isa_avx512_bf16.
 struct Bf16Tile {
+  struct Use {};
   static constexpr int64_t steps_per_word = 2;
 
   /// As FloatTile::multiply.

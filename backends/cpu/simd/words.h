@@ -6,7 +6,7 @@
 
 #include "cinta/backends/cpu/gemm.h"
 #include "cinta/backends/cpu/simd/convert.h"
-#include "cinta/backends/cpu/simd/gemm_tile.h"
+#include "cinta/backends/cpu/simd/transpose.h"
 
 #include "cinta/backends/cpu/isa_begin.h"
 
@@ -60,7 +60,7 @@ struct Operands {
   static RightWords transposed(float* room, const Words& x) {
     for (int64_t r = 0; r < round_up(x.rows, panel_columns); r += vector_width)
       for (int64_t w = 0; w < x.stride; w += vector_width)
-        transpose_block(room + (r / panel_columns * x.stride + w) * panel_columns + r % panel_columns,
+        transpose_block(room + (r / panel_columns * x.stride + w) * panel_columns + r % panel_columns, panel_columns,
                         x.data + r * x.stride + w, x.stride);
     return {room, panel_columns, x.stride * panel_columns};
   }
@@ -91,32 +91,6 @@ struct Operands {
     }
     std::memset(reinterpret_cast<char*>(out) + columns * 4 / per_word, 0,
                 static_cast<size_t>(stride * 4 - columns * 4 / per_word));
-  }
-
-  /// out[c][r] = in[r][c] for vector_width rows and columns: rounds that each bring rows together that lie half of all
-  /// apart.
-  static void transpose_block(float* out, const float* in, int64_t in_stride) {
-    typedef int32_t Order __attribute__((vector_size(vector_bytes)));
-    Order low, high;
-    for (int i = 0; i < vector_width; ++i) {
-      low[i] = i / 2 + i % 2 * vector_width;
-      high[i] = low[i] + vector_width / 2;
-    }
-    Vector rows[vector_width], next[vector_width];
-#pragma GCC unroll 16
-    for (int i = 0; i < vector_width; ++i) rows[i] = *reinterpret_cast<const Vector*>(in + i * in_stride);
-#pragma GCC unroll 4
-    for (int round = 1; round < vector_width; round *= 2) {
-#pragma GCC unroll 8
-      for (int i = 0; i < vector_width / 2; ++i) {
-        next[2 * i] = __builtin_shuffle(rows[i], rows[i + vector_width / 2], low);
-        next[2 * i + 1] = __builtin_shuffle(rows[i], rows[i + vector_width / 2], high);
-      }
-#pragma GCC unroll 16
-      for (int i = 0; i < vector_width; ++i) rows[i] = next[i];
-    }
-#pragma GCC unroll 16
-    for (int i = 0; i < vector_width; ++i) *reinterpret_cast<Vector*>(out + i * panel_columns) = rows[i];
   }
 
   /// Two rows of bf16, `stride` words each, as words of both: element c of the first row and of the second.
