@@ -1,21 +1,22 @@
 // Which instruction set's matrix product is called.
 #include "cinta/backends/cpu/gemm.h"
 
+#include <array>
+
 #include "cinta/backends/cpu/isa.h"
 
 namespace cinta {
 namespace {
-using Function = void (*)(const Gemm&);
-constinit int installed_level = -1;  // ready before the constructors that install
-constinit Function installed = nullptr;
+constinit std::array<bool (*)(const Gemm&), isa_amx + 1> by_level{};  // ready before the constructors that install
 }  // namespace
 
-InstallGemm::InstallGemm(int level, Function function) {
-  if (level > isa_level() || level < installed_level) return;
-  installed_level = level;
-  installed = function;
+InstallGemm::InstallGemm(int level, bool (*function)(const Gemm&)) {
+  if (level <= isa_level()) by_level[static_cast<size_t>(level)] = function;
 }
 
-void gemm(const Gemm& product) { installed(product); }
+void gemm(const Gemm& product) {
+  for (int level = isa_level(); level >= 0; --level)
+    if (const auto function = by_level[static_cast<size_t>(level)]; function && function(product)) return;
+}
 
 }  // namespace cinta

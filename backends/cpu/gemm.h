@@ -26,9 +26,10 @@ struct Gemm {
 /// The product of this machine's instruction set: on all threads, or, inside a parallel_for, on the calling one.
 void gemm(const Gemm& product);
 
-/// `gemm` as compiled for one instruction set; the best that this machine runs stays.
+/// `gemm` as compiled for one instruction set. A function returns false, with nothing done, for a product that it does
+/// not take; then those of lower levels are asked, of which the lowest takes all.
 struct InstallGemm {
-  InstallGemm(int level, void (*function)(const Gemm&));
+  InstallGemm(int level, bool (*function)(const Gemm&));
 };
 
 }  // namespace cinta

@@ -23,7 +23,6 @@
 
 #include "cinta/backends/cpu/isa.h"
 #include "cinta/backends/cpu/parallel.h"
-#include "cinta/core/context.h"
 
 namespace cinta::onednn {
 namespace {
@@ -242,29 +241,10 @@ bool multiply(const Gemm& product) {
   return true;
 }
 
-Tensor multiply_parts(const Gemm& product, int64_t length) {
-  const int64_t last = (product.k - 1) / length;
-  const auto part = [&](int64_t i) {
-    Gemm out = product;
-    out.k = std::min(length, product.k - i * length);
-    out.a.data = product.a.at(0, i * length);
-    out.b.data = product.b.at(i * length, 0);
-    out.y = {nullptr, product.n, 1, Dtype::f32};
-    out.beta = 0;
-    return out;
-  };
-  if (!takes(part(0))) return {};
-  const Plan *inside = plan_for(key_of(part(0))), *at_end = plan_for(key_of(part(last)));
-  if (!inside || !at_end) return {};
-  const CategoryScope scope(Category::workspace);
-  const Tensor parts = empty({last + 1, product.m, product.n});
-  float* results = parts.view().as<float>();
-  parallel_for(last + 1, 1, [&](int64_t i, int64_t) {
-    Gemm one = part(i);
-    one.y.data = results + i * product.m * product.n;
-    run(*(i == last ? at_end : inside), one);
-  });
-  return parts;
+bool multiply_whole(const Gemm& product) {
+  const Plan* plan = takes(product) ? plan_for(key_of(product)) : nullptr;
+  if (plan) run(*plan, product);
+  return plan;
 }
 
 int64_t plans_made() { return made; }
@@ -280,7 +260,7 @@ std::string cinta::product_library() {
 
 namespace cinta::onednn {
 bool multiply(const Gemm&) { return false; }
-Tensor multiply_parts(const Gemm&, int64_t) { return {}; }
+bool multiply_whole(const Gemm&) { return false; }
 int64_t plans_made() { return 0; }
 }  // namespace cinta::onednn
 

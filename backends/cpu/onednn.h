@@ -1,7 +1,6 @@
 // oneDNN's matrix product, where it is built in.
 #pragma once
 #include "cinta/backends/cpu/gemm.h"
-#include "cinta/core/tensor.h"
 
 namespace cinta::onednn {
 
@@ -10,9 +9,8 @@ namespace cinta::onednn {
 /// product.
 bool multiply(const Gemm& product);
 
-/// f32[parts, m, n], part i of a b summed over terms i * length and up to `length` more: each a task of its own for
-/// some thread. No tensor where the other returns false.
-Tensor multiply_parts(const Gemm& product, int64_t length);
+/// The same on the calling thread, in one piece.
+bool multiply_whole(const Gemm& product);
 
 /// Plans made so far: a kind of product that was seen before needs no further one.
 int64_t plans_made();

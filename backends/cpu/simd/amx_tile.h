@@ -1,9 +1,10 @@
-// The register tile by the instructions of AMX (Intel, "Architecture Instruction Set Extensions Programming Reference",
-// chapter 3): products of bf16, sixteen words of the sum at once, with the operands that Bf16Tile reads.
+// The register tile by the instructions of AMX: products of bf16, sixteen words of the sum at once, with the operands
+// that Bf16Tile reads.
 #pragma once
 #include <algorithm>
 #include <cstring>
 
+#include "cinta/backends/cpu/simd/amx.h"
 #include "cinta/backends/cpu/simd/transpose.h"
 
 #include "cinta/backends/cpu/isa_begin.h"
@@ -11,25 +12,9 @@
 #if CINTA_ISA_LEVEL == 2
 /// Only where isa_level() reaches isa_amx, on a thread that keeps a Use.
 struct AmxTile : Bf16Tile {
-  /// The thread's tiles, shaped: 0 and 1 hold sums, 2 words of a, 3 and 4 words of b.
-  class Use {
-   public:
-    [[gnu::target("amx-tile")]] Use() {
-      constexpr uint8_t rows_of_a = panel_rows, rows_of_b = depth;
-      constexpr static Shapes shapes{.bytes = {64, 64, 64, 64, 64},
-                                     .rows = {rows_of_a, rows_of_a, rows_of_a, rows_of_b, rows_of_b}};
-      _tile_loadconfig(&shapes);
-    }
-    [[gnu::target("amx-tile")]] ~Use() { _tile_release(); }
-    Use(const Use&) = delete;
-
-   private:
-    struct Shapes {
-      uint8_t palette = 1, first_row = 0, reserved[14]{};
-      uint16_t bytes[16]{};  ///< of a row
-      uint8_t rows[16]{};
-    };
-  };
+  static constexpr int depth = 16;  ///< words of a row of a tile, and rows of a tile of b
+  /// 0 and 1 hold sums, 2 words of a, 3 and 4 words of b.
+  using Use = AmxTiles<panel_rows, panel_rows, panel_rows, depth, depth>;
 
   /// As FloatTile::multiply; along columns, four words beyond the rows of a are read.
   template <Walk walk>
@@ -84,9 +69,6 @@ struct AmxTile : Bf16Tile {
   }
 
  private:
-  static constexpr int depth = 16;  ///< words of a row of a tile, and rows of a tile of b
-  /// GCC's intrinsics do not tell it that a tile is loaded from memory.
-  static void finish_stores() { asm volatile("" ::: "memory"); }
   static int64_t bytes_of(int64_t stride) { return stride * static_cast<int64_t>(sizeof(float)); }
 };
 #endif
