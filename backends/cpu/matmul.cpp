@@ -31,7 +31,8 @@ void scale(const View& y, float beta) {
 /// f32[2048,256] x f32[256,1024] at 91 GF/s, ours 173. A transposed a is packed, as we always do, in large products
 /// only: f32[2048,1024]^T x f32[2048,256] at 80 GF/s, ours 144.
 /// With AMX (Xeon 6, two cores), oneDNN 2.6 over ours in GF/s of bf16: [2048,256] x [256,1024] 2340, 2350; weight
-/// gradients [2048,768]^T x [2048,256] 1210, 1690; a decoder's [320,256] x [256,30522] 960, 1480, its weights' 1130, 2110.
+/// gradients [2048,768]^T x [2048,256] 1210, 1690; a decoder's [320,256] x [256,30522] 960, 1480, its weights' 1130,
+/// 2110.
 bool onednn_is_slow(const Gemm& p) {
   if (isa_level() == isa_amx) return p.a.dtype == Dtype::bf16;
   if (isa_level() != isa_avx2 || p.b.column != 1) return false;
