@@ -5,77 +5,15 @@
 #include "cinta/backends/cpu/gemm.h"
 #include "cinta/backends/cpu/parallel.h"
 #include "cinta/backends/cpu/simd/amx.h"
+#include "cinta/backends/cpu/simd/amx_operand.h"
 #include "cinta/backends/cpu/simd/convert.h"
-#include "cinta/backends/cpu/simd/transpose.h"
 
 #include "cinta/backends/cpu/isa_begin.h"
 #if CINTA_ISA_LEVEL == 2
 namespace {
 
-constexpr int64_t side = 16, square = side * side;  ///< words of a tile
-constexpr int64_t panel = 2 * side;                 ///< rows of a, or columns of b, that are multiplied together
-constexpr int64_t step = 2 * side;                  ///< terms of the sum in a tile
-
-/// The first `count` of 32 values, and zeros; of none, nothing is read.
-inline __m512i row(const uint16_t* from, int64_t count) {
-  return _mm512_maskz_loadu_epi16(static_cast<__mmask32>((uint64_t{1} << count) - 1), from);
-}
-
-/// One operand: its strips are rows of a, or columns of b.
-struct Operand {
-  const uint16_t* data;
-  int64_t strips, strip_stride, k, k_stride;
-  bool right;
-
-  int64_t panels() const { return (strips + panel - 1) / panel; }
-  int64_t panel_words() const { return round_up(k, step) * side; }
-
-  /// Two tiles: the words of 32 strips over 32 terms, zeros beyond; a's by rows, b's by columns.
-  void pack_tiles(float* out, int64_t strip, int64_t k0) const {
-    alignas(64) float other[2 * square];
-    const int64_t wide = std::clamp<int64_t>(strips - strip, 0, panel), deep = std::min(step, k - k0);
-    const uint16_t* at = data + strip * strip_stride + k0 * k_stride;
-    const bool along = k_stride == 1;
-    float* words = along == right ? other : out;
-    if (along) {
-      for (int64_t i = 0; i < panel; ++i) {
-        const uint16_t* from = at + i * strip_stride;
-
-        _mm512_store_si512(words + i * side, row(from, i < wide ? deep : 0));
-      }
-    } else {
-      const __m512i front = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11),
-                    back = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
-      for (int64_t i = 0; i < side; ++i) {
-        const uint16_t* from = at + 2 * i * k_stride;
-        __builtin_prefetch(from + step * k_stride);
-        __builtin_prefetch(from + (step + 1) * k_stride);
-        const __m512i even = row(from, 2 * i < deep ? wide : 0),
-                      odd = row(from + k_stride, 2 * i + 1 < deep ? wide : 0), low = _mm512_unpacklo_epi16(even, odd),
-                      high = _mm512_unpackhi_epi16(even, odd);
-        _mm512_store_si512(words + i * side, _mm512_permutex2var_epi64(low, front, high));
-        _mm512_store_si512(words + square + i * side, _mm512_permutex2var_epi64(low, back, high));
-      }
-    }
-    if (words != other) return;
-    transpose_block(out, side, other, side);
-    transpose_block(out + square, side, other + square, side);
-  }
-
-  /// Panels first .. first + count, one after another.
-  void pack_panels(float* out, int64_t first, int64_t count) const {
-    const auto pack = [&](int64_t i, int64_t k0) {
-      pack_tiles(out + i * panel_words() + k0 * side, (first + i) * panel, k0);
-    };
-    // Along the rows of memory.
-    if (k_stride == 1)
-      for (int64_t i = 0; i < count; ++i)
-        for (int64_t k0 = 0; k0 < k; k0 += step) pack(i, k0);
-    else
-      for (int64_t k0 = 0; k0 < k; k0 += step)
-        for (int64_t i = 0; i < count; ++i) pack(i, k0);
-  }
-};
+constexpr int64_t side = AmxOperand::side, square = AmxOperand::square, panel = AmxOperand::panel,
+                  step = AmxOperand::step;
 
 /// sums[32,32] = a panel of a times a panel of b, over so many tiles of each.
 [[gnu::target("amx-tile,amx-bf16"), gnu::noinline]] void multiply_panels(float* sums, int64_t stride, const float* a,
@@ -121,14 +59,14 @@ constexpr int64_t most_panels = 4;  ///< of a stripe
 
 struct Job {
   const Gemm& p;
-  Operand a, b;
+  AmxOperand a, b;
   bool rows_shared;  ///< a is packed once, b by stripes; or the other way round
   int64_t stripe;    ///< strips of the other
   float* packed;     ///< the shared operand
   bool plain;        ///< y is the sums, nothing else
 
-  const Operand& shared() const { return rows_shared ? a : b; }
-  const Operand& other() const { return rows_shared ? b : a; }
+  const AmxOperand& shared() const { return rows_shared ? a : b; }
+  const AmxOperand& other() const { return rows_shared ? b : a; }
 
   /// y = alpha * sums + bias + beta * y, for a pair of panels.
   [[gnu::target("avx512bf16")]] void finish(int64_t i, int64_t j, const float* sums) const {
@@ -157,6 +95,7 @@ struct Job {
     const int64_t panels = (std::min(stripe, other().strips - begin) + panel - 1) / panel, of_panel = a.panel_words(),
                   count = shared().panels();
     const int64_t block = block_of(p.k);
+    // Over more blocks of terms the sums stay in the first cache instead, for a row of panels.
     const bool in_place = plain && p.k <= block && p.y.dtype == Dtype::f32 && p.y.column == 1;
     float* own = scratch<float>(panels * of_panel, Workspace::tile);
     other().pack_panels(own, begin / panel, panels);
@@ -179,7 +118,7 @@ struct Job {
 bool run(const Gemm& p) {
   const auto plain = [](const Matrix& m) { return m.dtype == Dtype::bf16 && (m.row == 1 || m.column == 1); };
   if (!plain(p.a) || !plain(p.b)) return false;
-  const Operand a{static_cast<const uint16_t*>(p.a.data), p.m, p.a.row, p.k, p.a.column, false},
+  const AmxOperand a{static_cast<const uint16_t*>(p.a.data), p.m, p.a.row, p.k, p.a.column, false},
       b{static_cast<const uint16_t*>(p.b.data), p.n, p.b.column, p.k, p.b.row, true};
   Job job{p, a, b, p.m < p.n, 0, nullptr, p.alpha == 1 && p.beta == 0 && !p.bias.data};
   job.stripe = std::clamp(round_up((job.other().strips + 7) / 8, panel), panel, most_panels * panel);
