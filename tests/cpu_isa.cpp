@@ -65,3 +65,17 @@ TEST_CASE("an unknown instruction set is refused by name", "[cpu_isa]") {
   for (const char* word : {"CINTA_ISA", "baseline", "avx512", "'sse9'"})
     CHECK(ended.output.find(word) != std::string::npos);
 }
+
+TEST_CASE("the cap holds for oneDNN as well", "[cpu_isa]") {
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
+  const Ended ended =
+      run("CINTA_ISA=avx2 ONEDNN_VERBOSE=1 DNNL_VERBOSE=1 '" + self + "' 'a batch is the products of its matrices'");
+  if (ended.output.find("dnnl_verbose") == std::string::npos &&
+      ended.output.find("onednn_verbose") == std::string::npos) {
+    WARN("skipped: no oneDNN here, or one that does not say what it runs");
+    return;
+  }
+  CHECK(ended.status == 0);
+  CHECK(ended.output.find("matmul") != std::string::npos);
+  CHECK(ended.output.find("avx512") == std::string::npos);
+}
