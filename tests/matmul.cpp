@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <thread>
 #include <tuple>
 
@@ -55,9 +56,10 @@ Tensor operand(int64_t rows, int64_t columns, bool transposed, const Case& c, ui
 }
 
 /// y = alpha a b + beta y, as numbers.
-std::vector<float> product(const Case& c, Dtype dtype, float alpha, float beta, float old = 0.5f) {
+std::vector<float> product(const Case& c, Dtype dtype, float alpha, float beta, float old = 0.5f,
+                           std::optional<Dtype> y_dtype = {}) {
   const Tensor a = operand(c.m, c.k, c.a_transposed, c, 1, dtype), b = operand(c.k, c.n, c.b_transposed, c, 2, dtype);
-  const Tensor y = operand(c.m, c.n, false, c, 3, dtype);
+  const Tensor y = operand(c.m, c.n, false, c, 3, y_dtype.value_or(dtype));
   kernels::fill(cpu, y, old);
   kernels::matmul(cpu, y, a, b, alpha, beta);
   const Tensor out = empty({c.m, c.n});
@@ -80,38 +82,61 @@ std::string name(const Case& c) {
               " step ", c.step);
 }
 
+/// The largest error of `got` against alpha a b + added(column), in units of what rounding leaves.
+template <class Added>
+double error_in_tolerances(const Case& c, Dtype dtype, Dtype y_dtype, float alpha, Added added,
+                           const std::vector<float>& got) {
+  const auto a = to_vector<double>(operand(c.m, c.k, c.a_transposed, c, 1, dtype)),
+             b = to_vector<double>(operand(c.k, c.n, c.b_transposed, c, 2, dtype));
+  const double unit = y_dtype == Dtype::bf16 ? 0x1p-8 : y_dtype == Dtype::f16 ? 0x1p-11 : 0x1p-24;
+  double worst = 0;
+  // Every 11th row and column, and the last ones: each kind of tile and of edge is met.
+  for (int64_t i = c.m - 1; i >= 0; i -= 11)
+    for (int64_t j = c.n - 1; j >= 0; j -= 11 + c.n / 40) {
+      double want = added(j), magnitude = std::abs(want);
+      for (int64_t k = 0; k < c.k; ++k) {
+        const double term = alpha * a[i * c.k + k] * b[k * c.n + j];
+        want += term;
+        magnitude += std::abs(term);
+      }
+      // Up to k roundings of partial sums, each of at most `magnitude`; they are random, so sqrt(k), and 8 deviations.
+      const double allowed = 8 * 0x1p-24 * std::sqrt(static_cast<double>(c.k)) * magnitude / 4 + unit * std::abs(want);
+      const double error = std::abs(got[i * c.n + j] - want);
+      worst = std::max(worst, std::isfinite(error) ? error / allowed : INFINITY);
+    }
+  return worst;
+}
+
 }  // namespace
 
 TEST_CASE("products larger than a tile are right", "[matmul]") {
   for (const Case& c : cases)
-    for (auto [dtype, alpha, beta] : {std::tuple{Dtype::f32, 1.0f, 0.0f},
-                                      {Dtype::f32, 0.5f, 1.0f},
-                                      {Dtype::f32, 1.0f, 1.0f},
-                                      {Dtype::bf16, 1.0f, 0.0f},
-                                      {Dtype::f16, 1.0f, 1.0f}}) {
-      const auto a = to_vector<double>(operand(c.m, c.k, c.a_transposed, c, 1, dtype)),
-                 b = to_vector<double>(operand(c.k, c.n, c.b_transposed, c, 2, dtype));
-      const auto got = product(c, dtype, alpha, beta);
-      const double unit = dtype == Dtype::bf16 ? 0x1p-8 : dtype == Dtype::f16 ? 0x1p-11 : 0x1p-24;
-      double worst = 0;
-      // Every 11th row and column, and the last ones: each kind of tile and of edge is met.
-      for (int64_t i = c.m - 1; i >= 0; i -= 11)
-        for (int64_t j = c.n - 1; j >= 0; j -= 11 + c.n / 40) {
-          double want = 0.5 * beta, magnitude = std::abs(want);
-          for (int64_t k = 0; k < c.k; ++k) {
-            const double term = alpha * a[i * c.k + k] * b[k * c.n + j];
-            want += term;
-            magnitude += std::abs(term);
-          }
-          // Up to k roundings of partial sums, each of at most `magnitude`; they are random, so sqrt(k), and 8
-          // deviations.
-          const double allowed =
-              8 * 0x1p-24 * std::sqrt(static_cast<double>(c.k)) * magnitude / 4 + unit * std::abs(want);
-          const double error = std::abs(got[i * c.n + j] - want);
-          worst = std::max(worst, std::isfinite(error) ? error / allowed : INFINITY);
-        }
-      INFO(name(c) << " " << name_of(dtype) << " alpha " << alpha << " beta " << beta);
-      CHECK(worst <= 1);
+    for (auto [dtype, y_dtype, alpha, beta] : {std::tuple{Dtype::f32, Dtype::f32, 1.0f, 0.0f},
+                                               {Dtype::f32, Dtype::f32, 0.5f, 1.0f},
+                                               {Dtype::f32, Dtype::f32, 1.0f, 1.0f},
+                                               {Dtype::bf16, Dtype::bf16, 1.0f, 0.0f},
+                                               {Dtype::bf16, Dtype::f32, 1.0f, 0.0f},
+                                               {Dtype::bf16, Dtype::f32, 0.5f, 1.0f},
+                                               {Dtype::f16, Dtype::f16, 1.0f, 1.0f}}) {
+      INFO(name(c) << " " << name_of(dtype) << " to " << name_of(y_dtype) << " alpha " << alpha << " beta " << beta);
+      const auto got = product(c, dtype, alpha, beta, 0.5f, y_dtype);
+      CHECK(error_in_tolerances(
+                c, dtype, y_dtype, alpha, [=](int64_t) { return 0.5 * beta; }, got) <= 1);
+    }
+}
+
+TEST_CASE("a bias is added to every row of a product larger than a tile", "[matmul]") {
+  for (const Case& c :
+       {Case{300, 200, 150, false, true}, Case{128, 10, 700, false, true}, Case{70, 523, 257, false, true}})
+    for (Dtype dtype : {Dtype::f32, Dtype::bf16}) {
+      const Tensor bias = matrix(1, c.n, c.n, 1, 4, dtype), y = empty({c.m, c.n}, dtype), got = empty({c.m, c.n});
+      const Tensor x = operand(c.m, c.k, false, c, 1, dtype), w = operand(c.k, c.n, true, c, 2, dtype);
+      kernels::linear(cpu, y, x, transpose(w, 0, 1), reshape(bias, {c.n}));
+      kernels::copy(cpu, got, y);
+      INFO(name(c) << " " << name_of(dtype));
+      const auto added = to_vector<double>(bias);
+      CHECK(error_in_tolerances(
+                c, dtype, dtype, 1, [&](int64_t j) { return added[j]; }, to_vector<float>(got)) <= 1);
     }
 }
 

@@ -211,14 +211,13 @@ struct Tiles {
     const bool tall = transposed && p.m >= 2048;  // cut lower, its tiles would not be packed with AVX2 alone
     m = p.m <= 512 ? p.m : tall ? 512 : 256;
     const int64_t share = tall ? p.n : (p.n * parts(p.m, m) / wanted + 63) / 64 * 64;
-    n = std::clamp<int64_t>(share, transposed ? 256 : 128, 1024);
+    n = copies ? p.n : std::clamp<int64_t>(share, transposed ? 256 : 128, 1024);
     across = parts(p.n, n);
     // One tile is cut so low only where two threads gain more by it than packing b twice costs.
     const int64_t lowest = across > 1 || work < 1 << 20 ? 64 : 32;
     if (parts(p.m, m) * across < wanted && !tall)
       m = std::min(m, std::max(lowest, (p.m * across / wanted + 15) / 16 * 16));
     down = parts(p.m, m);
-    if (copies) n = p.n, across = 1;
     n = std::min(n, (parts(p.n, across) + 15) / 16 * 16);  // the last one no smaller than need be
   }
   static int64_t parts(int64_t whole, int64_t part) { return (whole + part - 1) / part; }
