@@ -68,14 +68,24 @@ std::vector<float> product(const Case& c, Dtype dtype, float alpha, float beta, 
 }
 
 /// Weight gradients have a long k; powers of two, prime numbers and rows that are no multiple of anything are here.
-const Case cases[] = {{256, 256, 2048, true, false},        {1024, 256, 700, true, false},
-                      {300, 200, 150, false, true},         {128, 10, 512, false, true},
-                      {10, 512, 128, true, false},          {10, 128, 4096, true, false},
-                      {2, 3, 20000, true, false},           {2049, 65, 33},
-                      {1, 700, 300, false, true},           {700, 1, 300},
-                      {61, 1031, 257, true, true},          {97, 89, 83, false, false, 3},
-                      {97, 89, 83, true, true, 1, 2},       {33, 70, 10000, false, false, 3},
-                      {130, 1500, 1100, false, false, 0, 2}};
+const Case cases[] = {{256, 256, 2048, true, false},
+                      {1024, 256, 700, true, false},
+                      {300, 200, 150, false, true},
+                      {128, 10, 512, false, true},
+                      {10, 512, 128, true, false},
+                      {10, 128, 4096, true, false},
+                      {2, 3, 20000, true, false},
+                      {2049, 65, 33},
+                      {1, 700, 300, false, true},
+                      {700, 1, 300},
+                      {61, 1031, 257, true, true},
+                      {97, 89, 83, false, false, 3},
+                      {97, 89, 83, true, true, 1, 2},
+                      {33, 70, 10000, false, false, 3},
+                      {130, 1500, 1100, false, false, 0, 2},
+                      {1031, 261, 2051, true},
+                      {203, 1501, 513, true, false, 3},
+                      {1100, 1090, 515, true}};
 
 std::string name(const Case& c) {
   return join(c.m, "x", c.n, "x", c.k, c.a_transposed ? " t" : " n", c.b_transposed ? "t" : "n", " gap ", c.gap,
@@ -142,13 +152,14 @@ TEST_CASE("a bias is added to every row of a product larger than a tile", "[matm
 
 TEST_CASE("a product has the same bits with any number of threads", "[matmul]") {
   for (const Case& c : cases)
-    for (Dtype dtype : {Dtype::f32, Dtype::bf16}) {
-      const auto compute = [&](int count) {
+    for (auto [dtype, y_dtype] :
+         {std::pair{Dtype::f32, Dtype::f32}, {Dtype::bf16, Dtype::bf16}, {Dtype::bf16, Dtype::f32}}) {
+      const auto compute = [&, dtype = dtype, y_dtype = y_dtype](int count) {
         const Threads scope(count);
-        return product(c, dtype, 1, 1);
+        return product(c, dtype, 1, 1, 0.5f, y_dtype);
       };
       const auto alone = compute(1);
-      INFO(name(c) << " " << name_of(dtype));
+      INFO(name(c) << " " << name_of(dtype) << " to " << name_of(y_dtype));
       for (int count : {2, 3, 7}) CHECK(compute(count) == alone);
     }
 }
@@ -161,6 +172,11 @@ TEST_CASE("with beta 0 the old values are never read", "[matmul]") {
         CHECK(product(c, dtype, alpha, 0, not_a_number) == product(c, dtype, alpha, 0, 1));
         CHECK(std::isnan(product(c, dtype, alpha, 1, not_a_number)[0]));
       }
+  const auto gradient = [](float beta, float old) {
+    return product({517, 261, 515, true}, Dtype::bf16, 1, beta, old, Dtype::f32);
+  };
+  CHECK(gradient(0, not_a_number) == gradient(0, 1));
+  CHECK(std::isnan(gradient(1, not_a_number)[0]));
 }
 
 TEST_CASE("nothing to sum and nothing to write", "[matmul]") {

@@ -45,12 +45,13 @@ struct LeftWords {
   int64_t stride;
 };
 
-/// out = scale * sums, or with `add` += it, for a whole register tile.
+/// out = scale * sums, or with `add` += it, for a whole register tile. `out` may lie anywhere.
 template <class V>
 inline void put_tile(float* out, int64_t stride, const V* left, const V* right, float scale, bool add) {
+  typedef V Unaligned __attribute__((aligned(4)));
 #pragma GCC unroll 16
   for (int i = 0; i < panel_rows; ++i, out += stride) {
-    V &low = *reinterpret_cast<V*>(out), &high = *reinterpret_cast<V*>(out + vector_width);
+    Unaligned &low = *reinterpret_cast<Unaligned*>(out), &high = *reinterpret_cast<Unaligned*>(out + vector_width);
     low = add ? low + scale * left[i] : scale * left[i];
     high = add ? high + scale * right[i] : scale * right[i];
   }
