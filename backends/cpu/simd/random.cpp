@@ -40,10 +40,10 @@ inline Lanes multiply(Lanes a, uint32_t factor) {
 void random_blocks(uint32_t* words, const WordSource& source, uint64_t first, int64_t count) {
   const uint32_t low = static_cast<uint32_t>(source.seed), high = static_cast<uint32_t>(source.seed >> 32);
   const uint64_t stream = source.stream, step = source.step;
-  for (int64_t i = 0; i < count; i += lane_count) {
-    Lanes w{};
-    for (int64_t lane = 0; lane < lane_count; ++lane) w[lane] = first + static_cast<uint64_t>(i + lane);
-    Lanes x = w >> 32, y = Lanes{} + stream, z = Lanes{} + step;
+  Lanes counters;
+  for (int64_t lane = 0; lane < lane_count; ++lane) counters[lane] = first + static_cast<uint64_t>(lane);
+  for (int64_t i = 0; i < count; i += lane_count, counters += lane_count) {
+    Lanes w = counters, x = w >> 32, y = Lanes{} + stream, z = Lanes{} + step;
     uint32_t key0 = low, key1 = high;
 #pragma GCC unroll 10
     for (int round = 0; round < 10; ++round) {
