@@ -1,4 +1,4 @@
-// Claims are compare-and-swaps of one word; everything else follows from who holds a tile.
+// A claim is a compare-and-swap of one word of a share; everything else follows from who holds a tile.
 #include "cinta/backends/cpu/team.h"
 
 #include <pthread.h>
@@ -40,7 +40,9 @@ void take_place([[maybe_unused]] int index) {
 
 bool Team::inside() { return inside_tile; }
 
-Team::Team(int size) : turns_(size <= static_cast<int>(std::thread::hardware_concurrency()) ? 5000 : 0) {
+Team::Team(int size)
+    : shares_(static_cast<size_t>(size)),
+      turns_(size <= static_cast<int>(std::thread::hardware_concurrency()) ? 5000 : 0) {
   process_ = ::getpid();
   sigset_t all, before;  // signals go to threads that have handlers' stacks
   sigfillset(&all);
@@ -61,15 +63,15 @@ void Team::run(uint32_t tiles, uint32_t how, Body body, const void* context) {
   body_ = body, context_ = context, tiles_ = tiles;
   done_.store(0, std::memory_order_relaxed);
   const uint32_t loop = loop_.load(std::memory_order_relaxed) + 1;
-  ticket_.store(uint64_t{loop} << 32 | how | tiles, std::memory_order_release);
+  for (size_t i = 0; i < shares_.size(); ++i)
+    shares_[i].left.store(uint64_t{loop} << 32 | how | (first_of(i + 1) - first_of(i)), std::memory_order_release);
   loop_.store(loop, std::memory_order_release);
   loop_.notify_all();
   inside_tile = true;
   if (how == one_each)
-    body(context, 0), finish_one();
+    body(context, 0), finish(1);
   else
-    while (claim_one()) {
-    }
+    claim_all(0);
   inside_tile = false;
   const uint32_t wanted = how == one_each ? static_cast<uint32_t>(size()) : tiles;
   for (int turn = 0; done_.load(std::memory_order_acquire) != wanted; ++turn) {
@@ -80,19 +82,26 @@ void Team::run(uint32_t tiles, uint32_t how, Body body, const void* context) {
   }
 }
 
-bool Team::claim_one() {
-  uint64_t seen = ticket_.load(std::memory_order_acquire);
+void Team::claim_all(int index) {
+  uint32_t claimed = 0;
+  for (int i = 0; i < size(); ++i)
+    while (claim_one((index + i) % size())) ++claimed;
+  if (claimed) finish(claimed);
+}
+
+bool Team::claim_one(int share) {
+  std::atomic<uint64_t>& of_share = shares_[static_cast<size_t>(share)].left;
+  uint64_t seen = of_share.load(std::memory_order_acquire);
   do {
     const auto left = static_cast<uint32_t>(seen);
     if (left == 0 || left == one_each) return false;
-  } while (!ticket_.compare_exchange_weak(seen, seen - 1, std::memory_order_acq_rel, std::memory_order_acquire));
-  body_(context_, tiles_ - static_cast<uint32_t>(seen));
-  finish_one();
+  } while (!of_share.compare_exchange_weak(seen, seen - 1, std::memory_order_acq_rel, std::memory_order_acquire));
+  body_(context_, first_of(static_cast<size_t>(share) + 1) - static_cast<uint32_t>(seen));
   return true;
 }
 
-void Team::finish_one() {
-  done_.fetch_add(1, std::memory_order_acq_rel);
+void Team::finish(uint32_t tiles) {
+  done_.fetch_add(tiles, std::memory_order_acq_rel);
   done_.notify_one();
 }
 
@@ -113,14 +122,10 @@ void Team::help(int index) {
   for (uint32_t seen = 0;;) {
     seen = wait_for_loop(seen);
     if (ends_) return;
-    const uint64_t ticket = ticket_.load(std::memory_order_acquire);
-    if (ticket == (uint64_t{seen} << 32 | one_each)) {
-      body_(context_, index);
-      finish_one();
-    } else {
-      while (claim_one()) {
-      }
-    }
+    if (shares_[static_cast<size_t>(index)].left.load(std::memory_order_acquire) == (uint64_t{seen} << 32 | one_each))
+      body_(context_, index), finish(1);
+    else
+      claim_all(index);
   }
 }
 
