@@ -256,6 +256,33 @@ TEST_CASE("products of many shapes at once, from many threads", "[matmul]") {
   CHECK(together == alone);
 }
 
+TEST_CASE("weight gradients in bf16 have the same bits at once, from many threads, and in a batch", "[matmul]") {
+  const auto gradient = [](int64_t i) {
+    return product({389 + 2 * (i % 3), 365, 517, true}, Dtype::bf16, 1, 0, 0.5f, Dtype::f32);
+  };
+  std::vector<std::vector<float>> alone, together(6);
+  for (int i = 0; i < 6; ++i) alone.push_back(gradient(i));
+  std::vector<std::thread> workers;
+  for (int w = 0; w < 2; ++w)
+    workers.emplace_back([&, w] {
+      for (int i = w; i < 6; i += 2) together[i] = gradient(i);
+    });
+  for (auto& worker : workers) worker.join();
+  CHECK(together == alone);
+
+  const int64_t count = 16, m = 389, n = 365, k = 517;
+  const Tensor a = empty({count, k, m}, Dtype::bf16), b = empty({count, k, n}, Dtype::bf16);
+  kernels::copy(cpu, a, from_values(random(count * k * m, 1), {count, k, m}));
+  kernels::copy(cpu, b, from_values(random(count * k * n, 2), {count, k, n}));
+  const Tensor y = empty({count, m, n}), single = empty({m, n});
+  kernels::matmul(cpu, y, a.with_layout({count, m, k}, {k * m, 1, m}, 0), b, 1, 0);
+  for (int64_t i : {int64_t{0}, int64_t{7}, count - 1}) {
+    kernels::matmul(cpu, single, a.with_layout({m, k}, {1, m}, i * k * m), b.with_layout({k, n}, {n, 1}, i * k * n), 1,
+                    0);
+    CHECK(to_vector<float>(y.with_layout({m, n}, {n, 1}, i * m * n)) == to_vector<float>(single));
+  }
+}
+
 TEST_CASE("a product that was seen before costs no preparation", "[matmul]") {
   const auto plans_for = [](int64_t size) {
     const Tensor a = full({size, size}, 1), y = empty({size, size});

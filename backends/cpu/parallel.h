@@ -28,7 +28,8 @@ void rehearse_tiles(bool on);
 enum class Workspace { call, tile };
 
 /// At least `bytes` of memory, aligned to 64, of this thread and `use`, valid until the next request of the same thread
-/// and use. It only grows, and counts as workspace of the CPU's pool.
+/// and use. It only grows, and counts as workspace of the CPU's pool. Tiles of one loop that ask for the same find what
+/// the thread's tile before has left there.
 void* scratch(int64_t bytes, Workspace use);
 
 /// The same as room for `count` values of T.

@@ -83,10 +83,11 @@ void Team::run(uint32_t tiles, uint32_t how, Body body, const void* context) {
 }
 
 void Team::claim_all(int index) {
-  uint32_t claimed = 0;
-  for (int i = 0; i < size(); ++i)
+  for (int i = 0; i < size(); ++i) {
+    uint32_t claimed = 0;
     while (claim_one((index + i) % size())) ++claimed;
-  if (claimed) finish(claimed);
+    if (claimed) finish(claimed);
+  }
 }
 
 bool Team::claim_one(int share) {

@@ -35,7 +35,10 @@ class Team {
   bool claim_one(int share);
   void claim_all(int index);
   void finish(uint32_t tiles);
-  uint32_t first_of(size_t share) const { return static_cast<uint32_t>(uint64_t{tiles_} * share / shares_.size()); }
+  /// The first tile of a share; where not all are as large, the calling thread's is among the larger, as it is awake.
+  uint32_t first_of(size_t share) const {
+    return static_cast<uint32_t>((uint64_t{tiles_} * share + shares_.size() - 1) / shares_.size());
+  }
   uint32_t wait_for_loop(uint32_t seen) const;
 
   // Of the loop that goes on. Written while nobody holds a tile, read by who holds one, or by all of one_each.

@@ -1,6 +1,6 @@
 // The product of bf16 whose sum runs down the rows of both operands, as that of a weight gradient does: each pair of
-// rows is woven into the words that AVX-512-BF16 multiplies. Operands are packed once, and by the thread that reads
-// them: lines that another one wrote come late where threads share no cache.
+// rows is woven into the words that AVX-512-BF16 multiplies. A thread packs what it reads: lines that another one wrote
+// come late where threads share no cache. So one operand is packed by every thread, the other by stripes.
 #include <algorithm>
 #include <atomic>
 
@@ -19,34 +19,37 @@ struct Woven {
   int64_t strips, row, k;
   int64_t width;  ///< strips of a panel: panel_rows or panel_columns
 
-  int64_t panels(int64_t of) const { return (of + width - 1) / width; }
+  int64_t panels() const { return (strips + width - 1) / width; }
   int64_t words() const { return (k + 1) / 2; }
   /// Words from a step of a panel to the next: whole vectors, since those that cross lines are slow to store.
   int64_t pitch() const { return round_up(width, vector_width); }
   /// Words from a panel to the next: a vector more than it has, so that they do not lie a power of two apart.
   int64_t panel_words() const { return words() * pitch() + vector_width; }
+  int64_t room() const { return panels() * panel_words(); }
+  /// `count` strips from `first` on, or those there are.
+  Woven stripe(int64_t first, int64_t count) const {
+    return {data + first, std::min(count, strips - first), row, k, width};
+  }
 
-  /// Packs `count` strips from `first` on.
-  void pack(float* out, int64_t first, int64_t count) const {
-    __m512i front, back;  // the words of elements 0 to 15 of two rows, and of 16 to 31
-    for (int i = 0; i < vector_width; ++i) {
-      reinterpret_cast<int32_t*>(&front)[i] = i | (i + 32) << 16;
-      reinterpret_cast<int32_t*>(&back)[i] = (i + 16) | (i + 48) << 16;
-    }
+  void pack(float* out) const {
+    typedef int32_t Order __attribute__((vector_size(64)));
+    Order front, back;  // the words of elements 0 to 15 of two rows, and of 16 to 31
+    for (int i = 0; i < vector_width; ++i) front[i] = i | (i + 32) << 16, back[i] = front[i] + (16 | 16 << 16);
     constexpr int64_t ahead = 32;  // rows: they lie too far apart for the machine to see what comes next
-    for (int64_t w = 0; w < words(); ++w) {
-      const uint16_t* even = data + first + 2 * w * row;
+    for (int64_t w = 0; w < words(); ++w, out += pitch()) {
+      const uint16_t* even = data + 2 * w * row;
       const bool paired = 2 * w + 1 < k;
-      for (int64_t i = 0; i < (2 * w + ahead + 1 < k ? 2 : 0); ++i) prefetch(even + (ahead + i) * row, 2 * count + 62);
-      float* words_of_panel = out + w * pitch();
-      for (int64_t strip = 0; strip < count; strip += width, words_of_panel += panel_words()) {
-        const int64_t exist = std::min(width, count - strip);
+      if (2 * w + ahead + 1 < k)
+        for (const int64_t r : {ahead, ahead + 1}) prefetch(even + r * row, 2 * strips + 62);  // begun lines, too
+      float* words_of_panel = out;
+      for (int64_t strip = 0; strip < strips; strip += width, words_of_panel += panel_words()) {
+        const int64_t exist = std::min(width, strips - strip);
         const auto mask = static_cast<__mmask32>((uint64_t{1} << exist) - 1);
         const __m512i upper = _mm512_maskz_loadu_epi16(mask, even + strip),
-                      lower = _mm512_maskz_loadu_epi16(paired ? mask : 0, even + strip + row);
-        _mm512_store_si512(words_of_panel, _mm512_permutex2var_epi16(upper, front, lower));
+                      lower = paired ? _mm512_maskz_loadu_epi16(mask, even + strip + row) : _mm512_setzero_si512();
+        _mm512_store_si512(words_of_panel, _mm512_permutex2var_epi16(upper, (__m512i)front, lower));
         if (width > vector_width)
-          _mm512_store_si512(words_of_panel + vector_width, _mm512_permutex2var_epi16(upper, back, lower));
+          _mm512_store_si512(words_of_panel + vector_width, _mm512_permutex2var_epi16(upper, (__m512i)back, lower));
       }
     }
   }
@@ -56,7 +59,8 @@ constexpr int64_t most_steps = 1024;   ///< of k at once
 constexpr int64_t most_kept = 1024;    ///< strips that every thread keeps
 constexpr int64_t most_striped = 192;  ///< strips that are packed at once
 
-thread_local int64_t packed_for = 0;  ///< the job whose kept operand lies in this thread's workspace
+/// The job whose kept operand this thread has packed last: while that job goes on, it lies in the tile's workspace.
+thread_local int64_t packed_for = 0;
 
 struct Job {
   const Gemm& p;
@@ -65,18 +69,16 @@ struct Job {
   int64_t stripe, number;
 
   void multiply_stripe(int64_t begin) const {
-    const int64_t count = std::min(stripe, striped.strips - begin);
-    float* of_kept =
-        scratch<float>(kept.panels(kept.strips) * kept.panel_words() + striped.panels(stripe) * striped.panel_words(),
-                       Workspace::tile);
-    float* of_stripe = of_kept + kept.panels(kept.strips) * kept.panel_words();
-    if (packed_for != number) kept.pack(of_kept, 0, kept.strips);
+    const Woven part = striped.stripe(begin, stripe);
+    float* of_kept = scratch<float>(kept.room() + striped.stripe(0, stripe).room(), Workspace::tile);
+    float* of_part = of_kept + kept.room();
+    if (packed_for != number) kept.pack(of_kept);
     packed_for = number;
-    striped.pack(of_stripe, begin, count);
-    for (int64_t s = 0; s < kept.panels(kept.strips); ++s)
-      for (int64_t t = 0; t < striped.panels(count); ++t) {
-        const float *one = of_kept + s * kept.panel_words(), *other = of_stripe + t * striped.panel_words();
-        const int64_t i = s * kept.width, j = begin + t * striped.width;
+    part.pack(of_part);
+    for (int64_t s = 0; s < kept.panels(); ++s)
+      for (int64_t t = 0; t < part.panels(); ++t) {
+        const float *one = of_kept + s * kept.panel_words(), *other = of_part + t * part.panel_words();
+        const int64_t i = s * kept.width, j = begin + t * part.width;
         keeps_b ? multiply_panels(j, i, other, one) : multiply_panels(i, j, one, other);
       }
   }
@@ -97,11 +99,10 @@ struct Job {
 };
 
 /// A product whose kept operand is small enough.
-void run_part(const Gemm& p) {
+void run_part(const Gemm& p, bool keeps_b) {
   static std::atomic<int64_t> jobs{0};
   const Woven a{static_cast<const uint16_t*>(p.a.data), p.m, p.a.column, p.k, panel_rows},
       b{static_cast<const uint16_t*>(p.b.data), p.n, p.b.row, p.k, panel_columns};
-  const bool keeps_b = p.n <= p.m;
   Job job{p, keeps_b ? b : a, keeps_b ? a : b, keeps_b, 0, ++jobs};
   const Woven& striped = job.striped;
   job.stripe = std::min(round_up((striped.strips + 7) / 8, striped.width), most_striped);
@@ -109,22 +110,29 @@ void run_part(const Gemm& p) {
                [&](int64_t stripe, int64_t) { job.multiply_stripe(stripe * job.stripe); });
 }
 
+/// The length of as few even parts of `whole` as are no longer than `most`.
+int64_t part_of(int64_t whole, int64_t most) {
+  const int64_t parts = (whole + most - 1) / most;
+  return round_up((whole + parts - 1) / parts, 2 * panel_columns);
+}
+
 bool run(const Gemm& p) {
   const bool fits = p.a.dtype == Dtype::bf16 && p.b.dtype == Dtype::bf16 && p.a.row == 1 && p.b.column == 1 &&
                     p.y.dtype == Dtype::f32 && p.y.column == 1 && !p.bias.data && (p.beta == 0 || p.beta == 1);
   if (!fits) return false;
   const bool keeps_b = p.n <= p.m;
-  for (int64_t k0 = 0; k0 < p.k; k0 += most_steps)
-    for (int64_t first = 0; first < (keeps_b ? p.n : p.m); first += most_kept) {
+  const int64_t kept = keeps_b ? p.n : p.m, steps = part_of(p.k, most_steps), strips = part_of(kept, most_kept);
+  for (int64_t k0 = 0; k0 < p.k; k0 += steps)
+    for (int64_t first = 0; first < kept; first += strips) {
       Gemm part = p;
       const int64_t i = keeps_b ? 0 : first, j = keeps_b ? first : 0;
-      (keeps_b ? part.n : part.m) = std::min(most_kept, (keeps_b ? p.n : p.m) - first);
-      part.k = std::min(most_steps, p.k - k0);
+      (keeps_b ? part.n : part.m) = std::min(strips, kept - first);
+      part.k = std::min(steps, p.k - k0);
       part.a.data = p.a.at(i, k0);
       part.b.data = p.b.at(k0, j);
       part.y.data = p.y.at(i, j);
       part.beta = k0 > 0 ? 1 : p.beta;
-      run_part(part);
+      run_part(part, keeps_b);
     }
   return true;
 }
