@@ -18,7 +18,7 @@ class Team {
   ~Team();
   Team(const Team&) = delete;
 
-  int size() const { return static_cast<int>(helpers_.size()) + 1; }
+  int size() const { return static_cast<int>(shares_.size()); }
   /// Calls `body(context, tile)` once for each of fewer than 2^31 tiles. Threads claim them one at a time: each those
   /// of its own share first, the same from loop to loop, whose operands its caches hold; then what others have left.
   void claim(int64_t tiles, Body body, const void* context) { run(static_cast<uint32_t>(tiles), 0, body, context); }
