@@ -85,7 +85,12 @@ const Case cases[] = {{256, 256, 2048, true, false},
                       {130, 1500, 1100, false, false, 0, 2},
                       {1031, 261, 2051, true},
                       {203, 1501, 513, true, false, 3},
-                      {1100, 1090, 515, true}};
+                      {1100, 1090, 515, true},
+                      {389, 365, 518},
+                      {389, 365, 518, false, true},
+                      {128, 4001, 130, false, true, 2},
+                      {141, 1100, 1026, false, false, 6},
+                      {400, 96, 2050}};
 
 std::string name(const Case& c) {
   return join(c.m, "x", c.n, "x", c.k, c.a_transposed ? " t" : " n", c.b_transposed ? "t" : "n", " gap ", c.gap,
@@ -137,7 +142,8 @@ TEST_CASE("products larger than a tile are right", "[matmul]") {
 
 TEST_CASE("a bias is added to every row of a product larger than a tile", "[matmul]") {
   for (const Case& c :
-       {Case{300, 200, 150, false, true}, Case{128, 10, 700, false, true}, Case{70, 523, 257, false, true}})
+       {Case{300, 200, 150, false, true}, Case{128, 10, 700, false, true}, Case{70, 523, 257, false, true},
+        Case{149, 523, 258, false, true}})
     for (Dtype dtype : {Dtype::f32, Dtype::bf16}) {
       const Tensor bias = matrix(1, c.n, c.n, 1, 4, dtype), y = empty({c.m, c.n}, dtype), got = empty({c.m, c.n});
       const Tensor x = operand(c.m, c.k, false, c, 1, dtype), w = operand(c.k, c.n, true, c, 2, dtype);
@@ -165,7 +171,8 @@ TEST_CASE("a product has the same bits with any number of threads", "[matmul]") 
 }
 
 TEST_CASE("with beta 0 the old values are never read", "[matmul]") {
-  for (const Case& c : {Case{64, 64, 64}, Case{300, 200, 150, true}, Case{64, 64, 64, true, true, 1, 2}})
+  for (const Case& c : {Case{64, 64, 64}, Case{300, 200, 150, true}, Case{300, 200, 150, false, true},
+                        Case{64, 64, 64, true, true, 1, 2}})
     for (Dtype dtype : {Dtype::f32, Dtype::bf16, Dtype::f16})
       for (float alpha : {1.0f, 0.25f}) {
         INFO(name(c) << " " << name_of(dtype) << " alpha " << alpha);
@@ -177,6 +184,29 @@ TEST_CASE("with beta 0 the old values are never read", "[matmul]") {
   };
   CHECK(gradient(0, not_a_number) == gradient(0, 1));
   CHECK(std::isnan(gradient(1, not_a_number)[0]));
+}
+
+TEST_CASE("what lies between the rows of a product's operands is never multiplied", "[matmul]") {
+  for (Dtype dtype : {Dtype::f32, Dtype::bf16})
+    for (bool b_transposed : {false, true}) {
+      const auto apart = [&](int64_t rows, int64_t columns, uint32_t stream) {
+        const Tensor wide = full({rows, columns + 4}, not_a_number, dtype),
+                     out = wide.with_layout({rows, columns}, {columns + 4, 1}, 0);
+        kernels::copy(cpu, out, matrix(rows, columns, columns, 1, stream, dtype));
+        return out;
+      };
+      const int64_t m = 141, n = 165, k = 70;
+      const Tensor a = apart(m, k, 1), b = b_transposed ? transpose(apart(n, k, 2), 0, 1) : apart(k, n, 2);
+      const Tensor y = empty({m, n}), close = empty({m, n});
+      const Tensor narrow = empty({m, n}, dtype);
+      kernels::matmul(cpu, narrow, a, b, 1, 0);
+      kernels::copy(cpu, y, narrow);
+      kernels::matmul(cpu, narrow, contiguous(a), contiguous(b), 1, 0);
+      kernels::copy(cpu, close, narrow);
+      INFO(name_of(dtype) << (b_transposed ? " transposed" : ""));
+      const auto got = to_vector<float>(y), want = to_vector<float>(close);
+      for (size_t i = 0; i < got.size(); ++i) REQUIRE(std::abs(got[i] - want[i]) <= 0x1p-7 * (1 + std::abs(want[i])));
+    }
 }
 
 TEST_CASE("nothing to sum and nothing to write", "[matmul]") {
@@ -256,30 +286,44 @@ TEST_CASE("products of many shapes at once, from many threads", "[matmul]") {
   CHECK(together == alone);
 }
 
-TEST_CASE("weight gradients in bf16 have the same bits at once, from many threads, and in a batch", "[matmul]") {
-  const auto gradient = [](int64_t i) {
-    return product({389 + 2 * (i % 3), 365, 517, true}, Dtype::bf16, 1, 0, 0.5f, Dtype::f32);
-  };
-  std::vector<std::vector<float>> alone, together(6);
-  for (int i = 0; i < 6; ++i) alone.push_back(gradient(i));
-  std::vector<std::thread> workers;
-  for (int w = 0; w < 2; ++w)
-    workers.emplace_back([&, w] {
-      for (int i = w; i < 6; i += 2) together[i] = gradient(i);
-    });
-  for (auto& worker : workers) worker.join();
-  CHECK(together == alone);
+TEST_CASE("products of bf16 have the same bits at once, from many threads, and in a batch", "[matmul]") {
+  // A weight gradient, an input's gradient, a layer's output.
+  for (auto [a_transposed, b_transposed] : {std::pair{true, false}, {false, false}, {false, true}}) {
+    INFO(a_transposed << b_transposed);
+    const Dtype y_dtype = a_transposed ? Dtype::f32 : Dtype::bf16;
+    const auto gradient = [&, a = a_transposed, b = b_transposed](int64_t i) {
+      return product({389 + 2 * (i % 3), 365, 518, a, b}, Dtype::bf16, 1, 0, 0.5f, y_dtype);
+    };
+    std::vector<std::vector<float>> alone, together(6);
+    for (int i = 0; i < 6; ++i) alone.push_back(gradient(i));
+    std::vector<std::thread> workers;
+    for (int w = 0; w < 2; ++w)
+      workers.emplace_back([&, w] {
+        for (int i = w; i < 6; i += 2) together[i] = gradient(i);
+      });
+    for (auto& worker : workers) worker.join();
+    CHECK(together == alone);
 
-  const int64_t count = 16, m = 389, n = 365, k = 517;
-  const Tensor a = empty({count, k, m}, Dtype::bf16), b = empty({count, k, n}, Dtype::bf16);
-  kernels::copy(cpu, a, from_values(random(count * k * m, 1), {count, k, m}));
-  kernels::copy(cpu, b, from_values(random(count * k * n, 2), {count, k, n}));
-  const Tensor y = empty({count, m, n}), single = empty({m, n});
-  kernels::matmul(cpu, y, a.with_layout({count, m, k}, {k * m, 1, m}, 0), b, 1, 0);
-  for (int64_t i : {int64_t{0}, int64_t{7}, count - 1}) {
-    kernels::matmul(cpu, single, a.with_layout({m, k}, {1, m}, i * k * m), b.with_layout({k, n}, {n, 1}, i * k * n), 1,
-                    0);
-    CHECK(to_vector<float>(y.with_layout({m, n}, {n, 1}, i * m * n)) == to_vector<float>(single));
+    const int64_t count = 16, m = 389, n = 365, k = 518;
+    const Tensor a = empty({count, k, m}, Dtype::bf16), b = empty({count, k, n}, Dtype::bf16);
+    kernels::copy(cpu, a, from_values(random(count * k * m, 1), {count, k, m}));
+    kernels::copy(cpu, b, from_values(random(count * k * n, 2), {count, k, n}));
+    const Shape of_a = a_transposed ? Shape{1, m} : Shape{k, 1}, of_b = b_transposed ? Shape{1, k} : Shape{n, 1};
+    const auto batch = [&](const Tensor& x, int64_t rows, int64_t columns, Shape strides) {
+      return x.with_layout({count, rows, columns}, {rows * columns, strides[0], strides[1]}, 0);
+    };
+    const Tensor y = empty({count, m, n}, y_dtype), single = empty({m, n}, y_dtype);
+    kernels::matmul(cpu, y, batch(a, m, k, of_a), batch(b, k, n, of_b), 1, 0);
+    for (int64_t i : {int64_t{0}, int64_t{7}, count - 1}) {
+      kernels::matmul(cpu, single, a.with_layout({m, k}, of_a, i * k * m), b.with_layout({k, n}, of_b, i * k * n), 1,
+                      0);
+      const auto values = [](const Tensor& x) {
+        const Tensor wide = empty(x.shape());
+        kernels::copy(cpu, wide, x);
+        return to_vector<float>(wide);
+      };
+      CHECK(values(y.with_layout({m, n}, {n, 1}, i * m * n)) == values(single));
+    }
   }
 }
 

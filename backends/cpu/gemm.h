@@ -26,6 +26,9 @@ struct Gemm {
 /// The product of this machine's instruction set: on all threads, or, inside a parallel_for, on the calling one.
 void gemm(const Gemm& product);
 
+/// The same by the kernels of one instruction set; false, with nothing done, where none takes the product.
+bool gemm_of_level(int level, const Gemm& product);
+
 /// `gemm` as compiled for one instruction set. A function returns false, with nothing done, for a product that it does
 /// not take; then those of lower levels are asked, of which the lowest takes all.
 struct InstallGemm {

@@ -65,7 +65,7 @@ struct AmxTile : Bf16Tile {
       low[i] = *reinterpret_cast<const Vector*>(sums + i * panel_columns);
       high[i] = *reinterpret_cast<const Vector*>(sums + i * panel_columns + vector_width);
     }
-    put_tile(out, out_stride, low, high, scale, add);
+    PutTile{out, out_stride, scale, add}(low, high);
   }
 
  private:

@@ -46,16 +46,25 @@ struct LeftWords {
 };
 
 /// out = scale * sums, or with `add` += it, for a whole register tile. `out` may lie anywhere.
-template <class V>
-inline void put_tile(float* out, int64_t stride, const V* left, const V* right, float scale, bool add) {
-  typedef V Unaligned __attribute__((aligned(4)));
+struct PutTile {
+  float* out;
+  int64_t stride;
+  float scale;
+  bool add;
+
+  void prepare() const {}
+  template <class V>
+  [[gnu::always_inline]] void operator()(const V* left, const V* right) const {
+    typedef V Unaligned __attribute__((aligned(4)));
+    float* row = out;
 #pragma GCC unroll 16
-  for (int i = 0; i < panel_rows; ++i, out += stride) {
-    Unaligned &low = *reinterpret_cast<Unaligned*>(out), &high = *reinterpret_cast<Unaligned*>(out + vector_width);
-    low = add ? low + scale * left[i] : scale * left[i];
-    high = add ? high + scale * right[i] : scale * right[i];
+    for (int i = 0; i < panel_rows; ++i, row += stride) {
+      Unaligned &low = *reinterpret_cast<Unaligned*>(row), &high = *reinterpret_cast<Unaligned*>(row + vector_width);
+      low = add ? low + scale * left[i] : scale * left[i];
+      high = add ? high + scale * right[i] : scale * right[i];
+    }
   }
-}
+};
 
 /// The register tile: products of f32, one step of k at a time.
 struct FloatTile {
@@ -78,7 +87,7 @@ struct FloatTile {
         right[i] += column.at(i) * b1;
       }
     }
-    put_tile(out, out_stride, left, right, scale, add);
+    PutTile{out, out_stride, scale, add}(left, right);
   }
 };
 
@@ -90,10 +99,17 @@ struct Bf16Tile {
 
   /// As FloatTile::multiply.
   template <Walk walk>
-  __attribute__((target("avx512bf16"), noinline)) static void multiply(float* out, int64_t out_stride, const float* a,
-                                                                       int64_t a_stride, const float* b,
-                                                                       int64_t b_stride, int64_t words, float scale,
-                                                                       bool add) {
+  static void multiply(float* out, int64_t out_stride, const float* a, int64_t a_stride, const float* b,
+                       int64_t b_stride, int64_t words, float scale, bool add) {
+    multiply_to<walk>(PutTile{out, out_stride, scale, add}, a, a_stride, b, b_stride, words);
+  }
+
+  /// The same to where `put` brings it: put.prepare() comes first, put(left, right) has the sums of each row.
+  template <Walk walk, class Put>
+  __attribute__((target("avx512bf16"), noinline)) static void multiply_to(const Put& put, const float* a,
+                                                                          int64_t a_stride, const float* b,
+                                                                          int64_t b_stride, int64_t words) {
+    put.prepare();
     __m512 left[panel_rows]{}, right[panel_rows]{};
     LeftWords<walk> column(a, a_stride);
     for (int64_t w = 0; w < words; ++w, column.next(), b += b_stride) {
@@ -105,7 +121,7 @@ struct Bf16Tile {
         right[i] = _mm512_dpbf16_ps(right[i], pair, b1);
       }
     }
-    put_tile(out, out_stride, left, right, scale, add);
+    put(left, right);
   }
 
   /// The words of `count` values side by side, in whole vectors. out may be in.

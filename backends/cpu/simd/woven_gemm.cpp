@@ -6,54 +6,11 @@
 
 #include "cinta/backends/cpu/gemm.h"
 #include "cinta/backends/cpu/parallel.h"
-#include "cinta/backends/cpu/simd/convert.h"
-#include "cinta/backends/cpu/simd/gemm_tile.h"
+#include "cinta/backends/cpu/simd/bf16_operand.h"
 
 #include "cinta/backends/cpu/isa_begin.h"
 #if CINTA_ISA_LEVEL == 2
 namespace {
-
-/// An operand, whose strips are the rows of a or the columns of b, packed in panels of as many as a register tile has.
-struct Woven {
-  const uint16_t* data;
-  int64_t strips, row, k;
-  int64_t width;  ///< strips of a panel: panel_rows or panel_columns
-
-  int64_t panels() const { return (strips + width - 1) / width; }
-  int64_t words() const { return (k + 1) / 2; }
-  /// Words from a step of a panel to the next: whole vectors, since those that cross lines are slow to store.
-  int64_t pitch() const { return round_up(width, vector_width); }
-  /// Words from a panel to the next: a vector more than it has, so that they do not lie a power of two apart.
-  int64_t panel_words() const { return words() * pitch() + vector_width; }
-  int64_t room() const { return panels() * panel_words(); }
-  /// `count` strips from `first` on, or those there are.
-  Woven stripe(int64_t first, int64_t count) const {
-    return {data + first, std::min(count, strips - first), row, k, width};
-  }
-
-  void pack(float* out) const {
-    typedef int32_t Order __attribute__((vector_size(64)));
-    Order front, back;  // the words of elements 0 to 15 of two rows, and of 16 to 31
-    for (int i = 0; i < vector_width; ++i) front[i] = i | (i + 32) << 16, back[i] = front[i] + (16 | 16 << 16);
-    constexpr int64_t ahead = 32;  // rows: they lie too far apart for the machine to see what comes next
-    for (int64_t w = 0; w < words(); ++w, out += pitch()) {
-      const uint16_t* even = data + 2 * w * row;
-      const bool paired = 2 * w + 1 < k;
-      if (2 * w + ahead + 1 < k)
-        for (const int64_t r : {ahead, ahead + 1}) prefetch(even + r * row, 2 * strips + 62);  // begun lines, too
-      float* words_of_panel = out;
-      for (int64_t strip = 0; strip < strips; strip += width, words_of_panel += panel_words()) {
-        const int64_t exist = std::min(width, strips - strip);
-        const auto mask = static_cast<__mmask32>((uint64_t{1} << exist) - 1);
-        const __m512i upper = _mm512_maskz_loadu_epi16(mask, even + strip),
-                      lower = paired ? _mm512_maskz_loadu_epi16(mask, even + strip + row) : _mm512_setzero_si512();
-        _mm512_store_si512(words_of_panel, _mm512_permutex2var_epi16(upper, (__m512i)front, lower));
-        if (width > vector_width)
-          _mm512_store_si512(words_of_panel + vector_width, _mm512_permutex2var_epi16(upper, (__m512i)back, lower));
-      }
-    }
-  }
-};
 
 constexpr int64_t most_steps = 1024;   ///< of k at once
 constexpr int64_t most_kept = 1024;    ///< strips that every thread keeps
