@@ -90,7 +90,8 @@ const Case cases[] = {{256, 256, 2048, true, false},
                       {389, 365, 518, false, true},
                       {128, 4001, 130, false, true, 2},
                       {141, 1100, 1026, false, false, 6},
-                      {400, 96, 2050}};
+                      {400, 96, 2050},
+                      {301, 1100, 70}};
 
 std::string name(const Case& c) {
   return join(c.m, "x", c.n, "x", c.k, c.a_transposed ? " t" : " n", c.b_transposed ? "t" : "n", " gap ", c.gap,
@@ -141,9 +142,8 @@ TEST_CASE("products larger than a tile are right", "[matmul]") {
 }
 
 TEST_CASE("a bias is added to every row of a product larger than a tile", "[matmul]") {
-  for (const Case& c :
-       {Case{300, 200, 150, false, true}, Case{128, 10, 700, false, true}, Case{70, 523, 257, false, true},
-        Case{149, 523, 258, false, true}})
+  for (const Case& c : {Case{300, 200, 150, false, true}, Case{128, 10, 700, false, true},
+                        Case{70, 523, 257, false, true}, Case{149, 523, 258, false, true}})
     for (Dtype dtype : {Dtype::f32, Dtype::bf16}) {
       const Tensor bias = matrix(1, c.n, c.n, 1, 4, dtype), y = empty({c.m, c.n}, dtype), got = empty({c.m, c.n});
       const Tensor x = operand(c.m, c.k, false, c, 1, dtype), w = operand(c.k, c.n, true, c, 2, dtype);

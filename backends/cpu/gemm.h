@@ -1,5 +1,5 @@
 // Our own matrix product: floats of at most 32 bits, any strides, accumulated in f32 in an order that
-// depends on the sizes alone. matmul.cpp decides when oneDNN does a product instead.
+// depends on the sizes alone.
 #pragma once
 #include "cinta/core/dtype.h"
 
@@ -26,13 +26,18 @@ struct Gemm {
 /// The product of this machine's instruction set: on all threads, or, inside a parallel_for, on the calling one.
 void gemm(const Gemm& product);
 
-/// The same by the kernels of one instruction set; false, with nothing done, where none takes the product.
-bool gemm_of_level(int level, const Gemm& product);
+/// The same where it was measured to be faster than oneDNN's product; else false, with nothing done.
+bool fast_gemm(const Gemm& product);
 
-/// `gemm` as compiled for one instruction set. A function returns false, with nothing done, for a product that it does
-/// not take; then those of lower levels are asked, of which the lowest takes all.
+/// `gemm` as compiled for one instruction set; the highest that the machine has is used.
 struct InstallGemm {
-  InstallGemm(int level, bool (*function)(const Gemm&));
+  InstallGemm(int level, void (*function)(const Gemm&));
+};
+
+/// A kernel for some products. It returns false, with nothing done, for a product that it does not take; then those of
+/// lower levels are asked.
+struct InstallSpecialGemm {
+  InstallSpecialGemm(int level, bool (*function)(const Gemm&));
 };
 
 }  // namespace cinta

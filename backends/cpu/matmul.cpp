@@ -26,34 +26,6 @@ void scale(const View& y, float beta) {
   kernels::affine.forward(cpu, y, y, {beta, 0});
 }
 
-/// Measured on AVX2 (Zen 3), where up to 185 GF/s are reached: oneDNN's kernels read operands where they lie. They walk
-/// down a few columns of b at a time, and rows of b a multiple of 2 KiB apart push each other out of the caches:
-/// f32[2048,256] x f32[256,1024] at 91 GF/s, ours 173. A transposed a is packed, as we always do, in large products
-/// only: f32[2048,1024]^T x f32[2048,256] at 80 GF/s, ours 144.
-/// With AMX (Xeon 6, two cores), oneDNN 2.6 over ours in GF/s of bf16: [2048,256] x [256,1024] 2340, 2350; weight
-/// gradients [2048,768]^T x [2048,256] 1210, 1690; a decoder's [320,256] x [256,30522] 960, 1480, its weights' 1130,
-/// 2110.
-/// With AVX-512-BF16 (Zen 4, two cores, which reach 466), weight gradients alike: [2048,1024]^T x [2048,256] 382, 416;
-/// [1024,768]^T x [1024,768] 372, 439; [1024,3072]^T x [1024,768] 428, 436; [1024,768]^T x [1024,3072] 375, 439; but
-/// [512,256]^T x [512,256] 384, 368, and a decoder's, a sum of 160 terms, 421, 375. Where a's rows lie along the sum,
-/// with cold operands: [1024,768] x [3072,768]^T 405, 438; [1024,768] x [768,3072] 404, 444; [1024,256] x [256,1024]
-/// 343, 404; [2048,256] x [1024,256]^T 419, 434; [128,2048] x [512,2048]^T 280, 356; but [64,512] x [2048,512]^T 305,
-/// 305, and b's rows are packed for too few of a's in [160,2048] x [2048,768] 356, 319. Rows of a a multiple of 4 KiB
-/// apart push each other out of the first cache: [512,4096] x [4096,1024] 402, 356.
-bool own_is_fast(const Gemm& p) {
-  if (isa_level() == isa_amx) return p.a.dtype == Dtype::bf16;
-  if (isa_level() == isa_avx512_bf16) {
-    if (p.a.dtype != Dtype::bf16) return false;
-    if (p.a.row == 1) return p.k >= 512 && std::min(p.m, p.n) >= 128 && p.m * p.n >= 1 << 17;
-    return p.m >= (p.b.column == 1 && p.k >= 2048 ? 384 : 128) && p.n >= 64 && p.a.row % 2048 != 0;
-  }
-  if (isa_level() != isa_avx2 || p.b.column != 1) return false;
-  if (p.a.column == 1) return p.m >= 32 && p.b.row % 512 == 0;
-  const auto power_of_two = [](int64_t stride) { return stride >= 128 && (stride & (stride - 1)) == 0; };
-  return p.m < 4096 || (power_of_two(p.a.column) && power_of_two(p.b.row));
-}
-bool multiply_fast(const Gemm& p) { return own_is_fast(p) && gemm_of_level(isa_level(), p); }
-
 /// Long sums for few results, as in the gradient of what a head over many classes reads: cut into parts, of which each
 /// packs its rows of b once and finds them in the cache. Measured on Zen 4, bf16[320,30522] x bf16[30522,256]: 163
 /// GF/s as one sum, 220 in parts of 2048; f32 101 and 110.
@@ -71,7 +43,7 @@ bool multiply_parts(const Gemm& p) {
     part.b.data = p.b.at(i * length, 0);
     part.y = {sums + i * p.m * p.n, p.n, 1, Dtype::f32};
     part.beta = 0;
-    if (!multiply_fast(part) && !onednn::multiply_whole(part)) gemm(part);
+    if (!fast_gemm(part) && !onednn::multiply_whole(part)) gemm(part);
   });
   kernels::sum(cpu, View{p.y.data, {1, p.m, p.n}, {0, p.y.row, p.y.column}, p.y.dtype, true}, parts, p.beta);
   return true;
@@ -91,7 +63,7 @@ void multiply(Gemm p) {
   if (p.k == 1 && p.b.column == 1) p.b.row = p.n;
   if (p.n == 1 && p.b.row == 1) p.b.column = p.k;
   if (p.m == 1) p.y.row = std::max(p.y.row, p.n);
-  if (!multiply_parts(p) && !multiply_fast(p) && !onednn::multiply(p)) gemm(p);
+  if (!multiply_parts(p) && !fast_gemm(p) && !onednn::multiply(p)) gemm(p);
 }
 
 /// The leading dimensions of a product, those that all operands step through evenly joined into one.

@@ -132,7 +132,7 @@ bool run(const Gemm& p) {
   return true;
 }
 
-const InstallGemm here{isa_amx, run};
+const InstallSpecialGemm here{isa_amx, run};
 
 }  // namespace
 #endif

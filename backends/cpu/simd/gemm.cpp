@@ -75,7 +75,7 @@ void run_part(const Gemm& p) {
                [&](int64_t tile, int64_t) { job.tile(tile % down * job.tile_m, tile / down * job.tile_n); });
 }
 
-bool run(const Gemm& p) {
+void run(const Gemm& p) {
   constexpr int64_t most_packed = 1 << 19, most_depth = 4 * depth_block;
   // A narrow y cannot hold the sums of a part of k.
   const int64_t depth = p.y.dtype == Dtype::f32 ? std::min(p.k, most_depth) : p.k;
@@ -95,7 +95,6 @@ bool run(const Gemm& p) {
       }
       run_part(part);
     }
-  return true;
 }
 
 const InstallGemm here{CINTA_ISA_LEVEL, run};

@@ -45,6 +45,22 @@ struct LeftWords {
   int64_t stride;
 };
 
+/// Rows of a that come next, a line for each word of the sum: the machine does not see twelve rows coming by itself.
+struct RowsAhead {
+  const float* next;  ///< null: nothing is fetched
+  int64_t stride;
+  int row = 0;
+
+  void fetch() {
+    if (!next) return;
+    __builtin_prefetch(next, 0, 2);
+    next += stride;
+    if (++row < panel_rows) return;
+    row = 0;
+    next += 64 / sizeof(float) - panel_rows * stride;
+  }
+};
+
 /// out = scale * sums, or with `add` += it, for a whole register tile. `out` may lie anywhere.
 struct PutTile {
   float* out;
@@ -72,14 +88,24 @@ struct FloatTile {
   static constexpr int64_t steps_per_word = 1;
 
   /// out[panel_rows][panel_columns] = scale * sum over `words` of a times b, or += it. Row w of b lies at w * b_stride.
+  template <Walk walk>
+  static void multiply(float* out, int64_t out_stride, const float* a, int64_t a_stride, const float* b,
+                       int64_t b_stride, int64_t words, float scale, bool add) {
+    multiply_to<walk>(PutTile{out, out_stride, scale, add}, a, a_stride, b, b_stride, words);
+  }
+
+  /// The same to where `put` brings it: put.prepare() comes first, put(left, right) has the sums of each row. `next`:
+  /// where a's rows of the next tile begin, if they are to be fetched meanwhile.
   /// A function of its own, since among other code the compiler finds no registers for b and fetches it from memory for
   /// every product.
-  template <Walk walk>
-  [[gnu::noinline]] static void multiply(float* out, int64_t out_stride, const float* a, int64_t a_stride,
-                                         const float* b, int64_t b_stride, int64_t words, float scale, bool add) {
+  template <Walk walk, class Put>
+  [[gnu::noinline]] static void multiply_to(const Put& put, const float* a, int64_t a_stride, const float* b,
+                                            int64_t b_stride, int64_t words, const float* next = nullptr) {
+    put.prepare();
     Vector left[panel_rows]{}, right[panel_rows]{};
     LeftWords<walk> column(a, a_stride);
-    for (int64_t w = 0; w < words; ++w, column.next(), b += b_stride) {
+    RowsAhead ahead{next, a_stride};
+    for (int64_t w = 0; w < words; ++w, column.next(), ahead.fetch(), b += b_stride) {
       const Vector b0 = *reinterpret_cast<const Vector*>(b), b1 = *reinterpret_cast<const Vector*>(b + vector_width);
 #pragma GCC unroll 16
       for (int i = 0; i < panel_rows; ++i) {
@@ -87,7 +113,7 @@ struct FloatTile {
         right[i] += column.at(i) * b1;
       }
     }
-    PutTile{out, out_stride, scale, add}(left, right);
+    put(left, right);
   }
 };
 
@@ -104,15 +130,17 @@ struct Bf16Tile {
     multiply_to<walk>(PutTile{out, out_stride, scale, add}, a, a_stride, b, b_stride, words);
   }
 
-  /// The same to where `put` brings it: put.prepare() comes first, put(left, right) has the sums of each row.
+  /// As FloatTile::multiply_to.
   template <Walk walk, class Put>
   __attribute__((target("avx512bf16"), noinline)) static void multiply_to(const Put& put, const float* a,
                                                                           int64_t a_stride, const float* b,
-                                                                          int64_t b_stride, int64_t words) {
+                                                                          int64_t b_stride, int64_t words,
+                                                                          const float* next = nullptr) {
     put.prepare();
     __m512 left[panel_rows]{}, right[panel_rows]{};
     LeftWords<walk> column(a, a_stride);
-    for (int64_t w = 0; w < words; ++w, column.next(), b += b_stride) {
+    RowsAhead ahead{next, a_stride};
+    for (int64_t w = 0; w < words; ++w, column.next(), ahead.fetch(), b += b_stride) {
       const auto b0 = (__m512bh)_mm512_load_ps(b), b1 = (__m512bh)_mm512_load_ps(b + vector_width);
 #pragma GCC unroll 16
       for (int i = 0; i < panel_rows; ++i) {

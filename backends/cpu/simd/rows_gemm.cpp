@@ -1,22 +1,46 @@
-// The product of bf16 whose sum runs along the rows of a, as a layer's output and its input's gradient do: a is read
-// where it lies, and stripes of b are packed into the words that AVX-512-BF16 multiplies, each by the threads that
-// multiply with it.
+// The product whose sum runs along the rows of a, as a layer's output and its input's gradient do, with AVX-512: a is
+// read where it lies, and stripes of b are packed, each by the threads that multiply with it.
 #include <algorithm>
 #include <atomic>
 
 #include "cinta/backends/cpu/gemm.h"
 #include "cinta/backends/cpu/parallel.h"
-#include "cinta/backends/cpu/simd/bf16_operand.h"
 #include "cinta/backends/cpu/simd/convert.h"
+#include "cinta/backends/cpu/simd/gemm_operand.h"
 
 #include "cinta/backends/cpu/isa_begin.h"
 #if CINTA_ISA_LEVEL == 2
 namespace {
 
-/// The sums of a register tile plus a bias to bf16. Where they go is fetched while they are made.
+/// The sums of a register tile, plus a bias or what was there, to where they belong, which is fetched meanwhile.
+struct PutF32 {
+  float* y;
+  int64_t pitch;  ///< values from a row to the next
+  const float* bias;
+  bool add;
+
+  void prepare() const {
+#pragma GCC unroll 16
+    for (int i = 0; i < panel_rows; ++i) prefetch(y + i * pitch, 2 * vector_bytes);
+  }
+  [[gnu::always_inline]] void operator()(const Vector* left, const Vector* right) const {
+    typedef Vector Unaligned __attribute__((aligned(4)));
+    const Vector low = *reinterpret_cast<const Vector*>(bias),
+                 high = *reinterpret_cast<const Vector*>(bias + vector_width);
+    float* out = y;
+#pragma GCC unroll 16
+    for (int i = 0; i < panel_rows; ++i, out += pitch) {
+      Unaligned &first = *reinterpret_cast<Unaligned*>(out),
+                &second = *reinterpret_cast<Unaligned*>(out + vector_width);
+      // No `add ? first : low` in a sum: GCC 12 would read it as if it were aligned.
+      first = add ? first + left[i] : low + left[i];
+      second = add ? second + right[i] : high + right[i];
+    }
+  }
+};
 struct PutBf16 {
-  char* y;
-  int64_t pitch;  ///< bytes from a row to the next
+  bf16* y;
+  int64_t pitch;
   const float* bias;
 
   void prepare() const {
@@ -25,7 +49,7 @@ struct PutBf16 {
   }
   [[gnu::target("avx512bf16"), gnu::always_inline]] void operator()(const __m512* left, const __m512* right) const {
     const __m512 low = _mm512_load_ps(bias), high = _mm512_load_ps(bias + vector_width);
-    char* out = y;
+    bf16* out = y;
 #pragma GCC unroll 16
     for (int i = 0; i < panel_rows; ++i, out += pitch)
       _mm512_storeu_si512(out, (__m512i)_mm512_cvtne2ps_pbh(right[i] + high, left[i] + low));
@@ -40,7 +64,7 @@ std::atomic<int64_t> numbers{1};  ///< of stripes, over all jobs
 /// The stripe this thread has packed last: while its job goes on, it lies in the tile's workspace.
 thread_local int64_t packed_number = 0;
 
-template <class Operand>
+template <class Tile, class Operand>
 struct Job {
   const Gemm& p;
   Operand b;
@@ -56,61 +80,76 @@ struct Job {
     if (packed_number != first_number + stripe) {
       part.pack(packed);
       std::fill_n(bias, count * panel_columns, 0.0f);
-      if (p.bias.data)
-        load(bias, p.bias.dtype, p.bias.at(0, first * panel_columns), 0, p.bias.column, part.strips);
+      if (p.bias.data) load(bias, p.bias.dtype, p.bias.at(0, first * panel_columns), 0, p.bias.column, part.strips);
     }
     packed_number = first_number + stripe;
     const int64_t rows = round_up((p.m + blocks - 1) / blocks, panel_rows), begin = tile % blocks * rows;
     for (int64_t i = begin; i < std::min(p.m, begin + rows); i += panel_rows)
       for (int64_t c = 0; c < count; ++c)
-        multiply_panel(i, (first + c) * panel_columns, packed + c * b.panel_words(), bias + c * panel_columns);
+        multiply_panel(i, (first + c) * panel_columns, packed + c * b.panel_words(), bias + c * panel_columns,
+                       c + 1 == count);
   }
 
-  /// The register tile of y at (i, j).
-  void multiply_panel(int64_t i, int64_t j, const float* panel, const float* bias) const {
+  /// The register tile of y at (i, j); the last one of a's rows fetches the next rows.
+  void multiply_panel(int64_t i, int64_t j, const float* panel, const float* bias, bool last) const {
     const int64_t above = std::max<int64_t>(0, i + panel_rows - p.m);  // at the lower edge, rows done before
-    const auto* a = static_cast<const float*>(p.a.at(i - above, 0));
+    const auto row_of_a = [&](int64_t row) { return static_cast<const float*>(p.a.at(row, 0)); };
+    const float* next = last && i + 2 * panel_rows <= p.m ? row_of_a(i + panel_rows) : nullptr;
     const auto multiply_to = [&](const auto& put) {
-      Bf16Tile::multiply_to<Walk::along_rows>(put, a, p.a.row / 2, panel, panel_columns, p.k / 2);
+      Tile::template multiply_to<Walk::along_rows>(put, row_of_a(i - above), p.a.row / Tile::steps_per_word, panel,
+                                                   panel_columns, p.k / Tile::steps_per_word, next);
     };
-    if (p.y.dtype == Dtype::bf16 && above == 0 && j + panel_columns <= p.n)
-      return multiply_to(PutBf16{static_cast<char*>(p.y.at(i, j)), p.y.row * 2, bias});
-    alignas(64) float sums[panel_rows * panel_columns];
+    if (above == 0 && j + panel_columns <= p.n) {
+      if (p.y.dtype == Dtype::f32)
+        return multiply_to(PutF32{static_cast<float*>(p.y.at(i, j)), p.y.row, bias, p.beta != 0});
+      if constexpr (Tile::steps_per_word == 2)
+        return multiply_to(PutBf16{static_cast<bf16*>(p.y.at(i, j)), p.y.row, bias});
+    }
+    alignas(64) float sums[panel_rows * panel_columns], old[panel_columns]{};
     multiply_to(PutTile{sums, panel_columns, 1, false});
     const int64_t columns = std::min<int64_t>(panel_columns, p.n - j);
     for (int64_t r = above; r < panel_rows; ++r) {
       float* line = sums + r * panel_columns;
-      for (int64_t c = 0; c < columns; ++c) line[c] += bias[c];
+      if (p.beta != 0) load(old, p.y.dtype, p.y.at(i - above + r, j), 0, 1, columns);
+      for (int64_t c = 0; c < columns; ++c) line[c] += bias[c] + old[c];
       store(p.y.dtype, p.y.at(i - above + r, j), 0, 1, line, columns);
     }
   }
 };
 
-template <class Operand>
-bool run_with(const Gemm& p, const Operand& b) {
+template <class Tile, class Operand>
+void run_with(const Gemm& p, const Operand& b) {
   const int64_t panels = (p.n + panel_columns - 1) / panel_columns,
                 bytes = panels * b.panel_words() * static_cast<int64_t>(sizeof(float)),
                 stripes = std::min(panels, std::max<int64_t>(2, (bytes + most_packed - 1) / most_packed));
-  const Job<Operand> job{p, b, panels, stripes, numbers.fetch_add(stripes)};
+  const Job<Tile, Operand> job{p, b, panels, stripes, numbers.fetch_add(stripes)};
   parallel_for(stripes * blocks, 1, [&](int64_t tile, int64_t) { job.multiply_tile(tile); });
+}
+
+template <class Tile>
+bool run(const Gemm& p) {
+  constexpr int64_t steps = Tile::steps_per_word;
+  constexpr Dtype dtype = steps == 2 ? Dtype::bf16 : Dtype::f32;
+  // Words are read from where they lie.
+  const auto in_words = [&](const Matrix& m, int64_t row) {
+    return reinterpret_cast<uintptr_t>(m.data) % sizeof(float) == 0 && row % steps == 0 && p.k % steps == 0;
+  };
+  const bool types = p.a.dtype == dtype && p.b.dtype == dtype && (p.y.dtype == dtype || p.y.dtype == Dtype::f32),
+             adds = p.beta == 1 && p.y.dtype == Dtype::f32 && !p.bias.data,
+             plain = p.alpha == 1 && (adds || p.beta == 0) && (!p.bias.data || p.bias.row == 0);
+  if (!types || !plain || p.a.column != 1 || !in_words(p.a, p.a.row) || p.y.column != 1 || p.m < panel_rows)
+    return false;
+  const auto* b = static_cast<const ValueOf<Tile>*>(p.b.data);
+  if (p.b.column == 1) {
+    run_with<Tile>(p, Woven<Tile>{b, p.n, p.b.row, p.k, panel_columns});
+    return true;
+  }
+  if (p.b.row != 1 || !in_words(p.b, p.b.column)) return false;
+  run_with<Tile>(p, Transposed<Tile>{b, p.n, p.b.column, p.k});
   return true;
 }
 
-bool run(const Gemm& p) {
-  // Words of two values are read from where they lie.
-  const auto in_words = [&](const Matrix& m, int64_t row) {
-    return reinterpret_cast<uintptr_t>(m.data) % 4 == 0 && row % 2 == 0 && p.k % 2 == 0;
-  };
-  const bool fits = p.a.dtype == Dtype::bf16 && p.b.dtype == Dtype::bf16 && p.a.column == 1 && in_words(p.a, p.a.row) &&
-                    p.m >= panel_rows && p.y.column == 1 && (!p.bias.data || p.bias.row == 0) && p.alpha == 1 &&
-                    p.beta == 0;
-  const auto* b = static_cast<const uint16_t*>(p.b.data);
-  if (fits && p.b.column == 1) return run_with(p, Woven{b, p.n, p.b.row, p.k, panel_columns});
-  if (fits && p.b.row == 1 && in_words(p.b, p.b.column)) return run_with(p, Transposed{b, p.n, p.b.column, p.k});
-  return false;
-}
-
-const InstallGemm here{isa_avx512_bf16, run};
+const InstallSpecialGemm of_bf16{isa_avx512_bf16, run<Bf16Tile>}, of_f32{isa_avx512, run<FloatTile>};
 
 }  // namespace
 #endif

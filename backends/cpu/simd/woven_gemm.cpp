@@ -1,12 +1,12 @@
-// The product of bf16 whose sum runs down the rows of both operands, as that of a weight gradient does: each pair of
-// rows is woven into the words that AVX-512-BF16 multiplies. A thread packs what it reads: lines that another one wrote
-// come late where threads share no cache. So one operand is packed by every thread, the other by stripes.
+// The product whose sum runs down the rows of both operands, as that of a weight gradient does, with AVX-512. A thread
+// packs what it reads: lines that another one wrote come late where threads share no cache. So one operand is packed by
+// every thread, the other by stripes.
 #include <algorithm>
 #include <atomic>
 
 #include "cinta/backends/cpu/gemm.h"
 #include "cinta/backends/cpu/parallel.h"
-#include "cinta/backends/cpu/simd/bf16_operand.h"
+#include "cinta/backends/cpu/simd/gemm_operand.h"
 
 #include "cinta/backends/cpu/isa_begin.h"
 #if CINTA_ISA_LEVEL == 2
@@ -19,14 +19,16 @@ constexpr int64_t most_striped = 192;  ///< strips that are packed at once
 /// The job whose kept operand this thread has packed last: while that job goes on, it lies in the tile's workspace.
 thread_local int64_t packed_for = 0;
 
+template <class Tile>
 struct Job {
   const Gemm& p;
-  Woven kept, striped;  ///< packed by every thread as a whole; packed by the thread that multiplies a stripe of it
+  Woven<Tile> kept,
+      striped;  ///< packed by every thread as a whole; packed by the thread that multiplies a stripe of it
   bool keeps_b;
   int64_t stripe, number;
 
   void multiply_stripe(int64_t begin) const {
-    const Woven part = striped.stripe(begin, stripe);
+    const Woven<Tile> part = striped.stripe(begin, stripe);
     float* of_kept = scratch<float>(kept.room() + striped.stripe(0, stripe).room(), Workspace::tile);
     float* of_part = of_kept + kept.room();
     if (packed_for != number) kept.pack(of_kept);
@@ -47,21 +49,24 @@ struct Job {
     const int64_t left_pitch = (keeps_b ? striped : kept).pitch();
     alignas(64) float edge[panel_rows * panel_columns];
     float* y = static_cast<float*>(p.y.at(i, j));
-    Bf16Tile::multiply<Walk::along_columns>(whole ? y : edge, whole ? p.y.row : panel_columns, a, left_pitch, b,
-                                            panel_columns, kept.words(), p.alpha, whole && add);
+    Tile::template multiply<Walk::along_columns>(whole ? y : edge, whole ? p.y.row : panel_columns, a, left_pitch, b,
+                                                 panel_columns, kept.words(), p.alpha, whole && add);
     if (whole) return;
     for (int64_t r = 0; r < rows; ++r, y += p.y.row)
       for (int64_t c = 0; c < columns; ++c) y[c] = edge[r * panel_columns + c] + (add ? y[c] : 0);
   }
 };
 
+std::atomic<int64_t> jobs{0};
+
 /// A product whose kept operand is small enough.
+template <class Tile>
 void run_part(const Gemm& p, bool keeps_b) {
-  static std::atomic<int64_t> jobs{0};
-  const Woven a{static_cast<const uint16_t*>(p.a.data), p.m, p.a.column, p.k, panel_rows},
-      b{static_cast<const uint16_t*>(p.b.data), p.n, p.b.row, p.k, panel_columns};
-  Job job{p, keeps_b ? b : a, keeps_b ? a : b, keeps_b, 0, ++jobs};
-  const Woven& striped = job.striped;
+  using Value = ValueOf<Tile>;
+  const Woven<Tile> a{static_cast<const Value*>(p.a.data), p.m, p.a.column, p.k, panel_rows},
+      b{static_cast<const Value*>(p.b.data), p.n, p.b.row, p.k, panel_columns};
+  Job<Tile> job{p, keeps_b ? b : a, keeps_b ? a : b, keeps_b, 0, ++jobs};
+  const Woven<Tile>& striped = job.striped;
   job.stripe = std::min(round_up((striped.strips + 7) / 8, striped.width), most_striped);
   parallel_for((striped.strips + job.stripe - 1) / job.stripe, 1,
                [&](int64_t stripe, int64_t) { job.multiply_stripe(stripe * job.stripe); });
@@ -73,8 +78,10 @@ int64_t part_of(int64_t whole, int64_t most) {
   return round_up((whole + parts - 1) / parts, 2 * panel_columns);
 }
 
+template <class Tile>
 bool run(const Gemm& p) {
-  const bool fits = p.a.dtype == Dtype::bf16 && p.b.dtype == Dtype::bf16 && p.a.row == 1 && p.b.column == 1 &&
+  constexpr Dtype dtype = Tile::steps_per_word == 2 ? Dtype::bf16 : Dtype::f32;
+  const bool fits = p.a.dtype == dtype && p.b.dtype == dtype && p.a.row == 1 && p.b.column == 1 &&
                     p.y.dtype == Dtype::f32 && p.y.column == 1 && !p.bias.data && (p.beta == 0 || p.beta == 1);
   if (!fits) return false;
   const bool keeps_b = p.n <= p.m;
@@ -89,12 +96,12 @@ bool run(const Gemm& p) {
       part.b.data = p.b.at(k0, j);
       part.y.data = p.y.at(i, j);
       part.beta = k0 > 0 ? 1 : p.beta;
-      run_part(part, keeps_b);
+      run_part<Tile>(part, keeps_b);
     }
   return true;
 }
 
-const InstallGemm here{isa_avx512_bf16, run};
+const InstallSpecialGemm of_bf16{isa_avx512_bf16, run<Bf16Tile>}, of_f32{isa_avx512, run<FloatTile>};
 
 }  // namespace
 #endif

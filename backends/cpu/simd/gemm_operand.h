@@ -1,0 +1,106 @@
+// Operands of a product, packed for the register tiles of AVX-512: a panel holds the strips, which are rows of a or
+// columns of b, that a tile multiplies at once, as words of 32 bits: a float, or two bf16 that follow each other along
+// the sum.
+#pragma once
+#include <algorithm>
+#include <type_traits>
+
+#include "cinta/backends/cpu/gemm.h"
+#include "cinta/backends/cpu/simd/convert.h"
+#include "cinta/backends/cpu/simd/transpose.h"
+
+#include "cinta/backends/cpu/isa_begin.h"
+#if CINTA_ISA_LEVEL == 2
+
+/// What a tile's operands hold.
+template <class Tile>
+using ValueOf = std::conditional_t<Tile::steps_per_word == 2, uint16_t, float>;
+
+/// An operand whose sum runs down the rows of memory; of bf16, each pair of rows is woven.
+template <class Tile>
+struct Woven {
+  const ValueOf<Tile>* data;
+  int64_t strips, row, k;
+  int64_t width;  ///< strips of a panel: panel_rows or panel_columns
+
+  int64_t panels() const { return (strips + width - 1) / width; }
+  int64_t words() const { return (k + Tile::steps_per_word - 1) / Tile::steps_per_word; }
+  /// Words from a step of a panel to the next: whole vectors, since those that cross lines are slow to store.
+  int64_t pitch() const { return round_up(width, vector_width); }
+  /// Words from a panel to the next: a vector more than it has, so that they do not lie a power of two apart.
+  int64_t panel_words() const { return words() * pitch() + vector_width; }
+  int64_t room() const { return panels() * panel_words(); }
+  /// `count` strips from `first` on, or those there are.
+  Woven stripe(int64_t first, int64_t count) const {
+    return {data + first, std::min(count, strips - first), row, k, width};
+  }
+
+  void pack(float* out) const {
+    constexpr int64_t ahead = 32;  // rows: they lie too far apart for the machine to see what comes next
+    for (int64_t w = 0; w < words(); ++w, out += pitch()) {
+      const ValueOf<Tile>* step = data + w * Tile::steps_per_word * row;
+      if ((w + 1) * Tile::steps_per_word + ahead <= k)
+        for (int64_t r = 0; r < Tile::steps_per_word; ++r)  // begun lines, too
+          prefetch(step + (ahead + r) * row, strips * static_cast<int64_t>(sizeof(*step)) + 62);
+      float* words_of_panel = out;
+      for (int64_t strip = 0; strip < strips; strip += width, words_of_panel += panel_words())
+        pack_step(words_of_panel, step + strip, std::min(width, strips - strip), (w + 1) * Tile::steps_per_word <= k);
+    }
+  }
+
+ private:
+  /// The words of the first `exist` strips of a panel, and zeros; the second row of a pair may not exist.
+  void pack_step(float* out, const ValueOf<Tile>* step, int64_t exist, [[maybe_unused]] bool paired) const {
+    const auto mask = static_cast<uint32_t>((uint64_t{1} << exist) - 1);
+    if constexpr (Tile::steps_per_word == 1) {
+      for (int64_t half = 0; half < pitch(); half += vector_width)
+        _mm512_store_ps(out + half, _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask >> half), step + half));
+    } else {
+      typedef int32_t Order __attribute__((vector_size(64)));
+      Order front, back;  // the words of elements 0 to 15 of two rows, and of 16 to 31
+      for (int i = 0; i < vector_width; ++i) front[i] = i | (i + 32) << 16, back[i] = front[i] + (16 | 16 << 16);
+      const __m512i upper = _mm512_maskz_loadu_epi16(mask, step),
+                    lower = paired ? _mm512_maskz_loadu_epi16(mask, step + row) : _mm512_setzero_si512();
+      _mm512_store_si512(out, _mm512_permutex2var_epi16(upper, (__m512i)front, lower));
+      if (width > vector_width)
+        _mm512_store_si512(out + vector_width, _mm512_permutex2var_epi16(upper, (__m512i)back, lower));
+    }
+  }
+};
+
+/// Columns of b that lie along the sum, as the right operand: squares of their words are transposed. k is whole words.
+template <class Tile>
+struct Transposed {
+  const ValueOf<Tile>* data;
+  int64_t strips, row, k;  ///< row: values from a strip to the next
+
+  int64_t words() const { return k / Tile::steps_per_word; }
+  int64_t panel_words() const { return round_up(words(), vector_width) * panel_columns + vector_width; }
+  Transposed stripe(int64_t first, int64_t count) const {
+    return {data + first * row, std::min(count, strips - first), row, k};
+  }
+
+  void pack(float* out) const {
+    for (int64_t strip = 0; strip < strips; strip += panel_columns, out += panel_words())
+      for (int64_t w = 0; w < words(); w += vector_width)
+        for (int64_t half = 0; half < panel_columns; half += vector_width)
+          pack_square(out + w * panel_columns + half, strip + half, w);
+  }
+
+ private:
+  void pack_square(float* out, int64_t strip, int64_t word) const {
+    constexpr int64_t ahead = 2 * vector_width;  // words: further, and 32 strips push each other out of the first cache
+    const int64_t exist = std::clamp<int64_t>(strips - strip, 0, vector_width), pitch = row / Tile::steps_per_word;
+    const auto* in = reinterpret_cast<const float*>(data + strip * row) + word;
+    for (int64_t i = 0; i < exist; ++i) __builtin_prefetch(in + i * pitch + ahead);
+    if (exist == vector_width && word + vector_width <= words()) return transpose_block(out, panel_columns, in, pitch);
+    alignas(64) float square[vector_width * vector_width]{};
+    const auto mask = static_cast<__mmask16>((1 << std::min<int64_t>(vector_width, words() - word)) - 1);
+    for (int64_t i = 0; i < exist; ++i)
+      _mm512_store_ps(square + i * vector_width, _mm512_maskz_loadu_ps(mask, in + i * pitch));
+    transpose_block(out, panel_columns, square, vector_width);
+  }
+};
+#endif
+
+#include "cinta/backends/cpu/isa_end.h"
