@@ -8,6 +8,7 @@
 #include <thread>
 #include <tuple>
 
+#include "cinta/backends/cpu/gemm.h"
 #include "cinta/backends/cpu/onednn.h"
 #include "cinta/backends/kernels/elementwise.h"
 #include "cinta/backends/kernels/matmul.h"
@@ -133,6 +134,7 @@ TEST_CASE("products larger than a tile are right", "[matmul]") {
                                                {Dtype::bf16, Dtype::bf16, 1.0f, 0.0f},
                                                {Dtype::bf16, Dtype::f32, 1.0f, 0.0f},
                                                {Dtype::bf16, Dtype::f32, 0.5f, 1.0f},
+                                               {Dtype::bf16, Dtype::f32, 1.0f, 1.0f},
                                                {Dtype::f16, Dtype::f16, 1.0f, 1.0f}}) {
       INFO(name(c) << " " << name_of(dtype) << " to " << name_of(y_dtype) << " alpha " << alpha << " beta " << beta);
       const auto got = product(c, dtype, alpha, beta, 0.5f, y_dtype);
@@ -195,7 +197,7 @@ TEST_CASE("what lies between the rows of a product's operands is never multiplie
         kernels::copy(cpu, out, matrix(rows, columns, columns, 1, stream, dtype));
         return out;
       };
-      const int64_t m = 257, n = 165, k = 70;
+      const int64_t m = 257, n = 1100, k = 70;
       const Tensor a = apart(m, k, 1), b = b_transposed ? transpose(apart(n, k, 2), 0, 1) : apart(k, n, 2);
       const Tensor y = empty({m, n}), close = empty({m, n});
       const Tensor narrow = empty({m, n}, dtype);
@@ -207,6 +209,40 @@ TEST_CASE("what lies between the rows of a product's operands is never multiplie
       const auto got = to_vector<float>(y), want = to_vector<float>(close);
       for (size_t i = 0; i < got.size(); ++i) REQUIRE(std::abs(got[i] - want[i]) <= 0x1p-7 * (1 + std::abs(want[i])));
     }
+}
+
+TEST_CASE("our own kernels are right for few rows, columns and terms, and leave what lies between y's rows",
+          "[matmul]") {
+  const auto plain = [](const Tensor& x) {
+    const View v = x.view();
+    return Matrix{v.data, v.stride(0), v.stride(1), v.dtype};
+  };
+  for (auto [dtype, y_dtype, beta] : {std::tuple{Dtype::f32, Dtype::f32, 0.0f},
+                                      {Dtype::f32, Dtype::f32, 1.0f},
+                                      {Dtype::bf16, Dtype::bf16, 0.0f},
+                                      {Dtype::bf16, Dtype::f32, 1.0f}})
+    for (bool b_transposed : {false, true})
+      for (int64_t m : {1, 12, 13, 25})
+        for (int64_t n : {1, 31, 33, 65})
+          for (int64_t k : {2, 34, 45}) {
+            const Case c{m, n, k, false, b_transposed, b_transposed ? 2 : 0};
+            const Tensor a = operand(m, k, false, c, 1, dtype), b = operand(k, n, b_transposed, c, 2, dtype);
+            const Tensor bias = matrix(1, n, 2 * n, 2, 3, dtype), wide = full({m, n + 3}, 0.5, y_dtype),
+                         y = wide.with_layout({m, n}, {n + 3, 1}, 0), got = empty({m, n}), all = empty({m, n + 3});
+            Gemm product{m, n, k, plain(y), plain(a), plain(b), {}, 1, beta};
+            if (beta == 0) product.bias = {bias.view().data, 0, 2, dtype};
+            gemm(product);
+            kernels::copy(cpu, got, y);
+            kernels::copy(cpu, all, wide);
+            INFO(name(c) << " " << name_of(dtype) << " to " << name_of(y_dtype) << " beta " << beta);
+            const auto added = to_vector<double>(bias);
+            CHECK(error_in_tolerances(
+                      c, dtype, y_dtype, 1, [&, beta = beta](int64_t j) { return beta == 0 ? added[j] : 0.5; },
+                      to_vector<float>(got)) <= 1);
+            const auto values = to_vector<float>(all);
+            for (int64_t i = 0; i < m; ++i)
+              for (int64_t j = n; j < n + 3; ++j) REQUIRE(values[i * (n + 3) + j] == 0.5f);
+          }
 }
 
 TEST_CASE("nothing to sum and nothing to write", "[matmul]") {
@@ -291,15 +327,15 @@ TEST_CASE("products of bf16 have the same bits at once, from many threads, and i
   for (auto [a_transposed, b_transposed] : {std::pair{true, false}, {false, false}, {false, true}}) {
     INFO(a_transposed << b_transposed);
     const Dtype y_dtype = a_transposed ? Dtype::f32 : Dtype::bf16;
-    const auto gradient = [&, a = a_transposed, b = b_transposed](int64_t i) {
+    const auto one = [&, a = a_transposed, b = b_transposed](int64_t i) {
       return product({389 + 2 * (i % 3), 365, 518, a, b}, Dtype::bf16, 1, 0, 0.5f, y_dtype);
     };
     std::vector<std::vector<float>> alone, together(6);
-    for (int i = 0; i < 6; ++i) alone.push_back(gradient(i));
+    for (int i = 0; i < 6; ++i) alone.push_back(one(i));
     std::vector<std::thread> workers;
     for (int w = 0; w < 2; ++w)
       workers.emplace_back([&, w] {
-        for (int i = w; i < 6; i += 2) together[i] = gradient(i);
+        for (int i = w; i < 6; i += 2) together[i] = one(i);
       });
     for (auto& worker : workers) worker.join();
     CHECK(together == alone);

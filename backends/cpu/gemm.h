@@ -1,5 +1,5 @@
 // Our own matrix product: floats of at most 32 bits, any strides, accumulated in f32 in an order that
-// depends on the sizes alone.
+// depends on sizes, strides and alignment alone, never on the number of threads.
 #pragma once
 #include "cinta/core/dtype.h"
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "cinta/backends/cpu/gemm.h"
-#include "cinta/backends/cpu/isa.h"
 #include "cinta/backends/cpu/onednn.h"
 #include "cinta/backends/cpu/parallel.h"
 #include "cinta/backends/kernels/elementwise.h"

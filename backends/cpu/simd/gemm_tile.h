@@ -57,7 +57,7 @@ struct RowsAhead {
     next += stride;
     if (++row < panel_rows) return;
     row = 0;
-    next += 64 / sizeof(float) - panel_rows * stride;
+    next += 16 - panel_rows * stride;  // the next line of each
   }
 };
 

@@ -57,7 +57,7 @@ struct PutBf16 {
 };
 
 constexpr int64_t most_packed = 384 << 10;  ///< bytes of a stripe of b, which is to stay in the second-level cache
-constexpr int64_t blocks = 8;               ///< of a's rows: a tile of the loop multiplies one by a stripe
+constexpr int64_t rows_of_block = 192;      ///< of a: a tile of the loop multiplies a block by a stripe, at most
 
 std::atomic<int64_t> numbers{1};  ///< of stripes, over all jobs
 
@@ -68,7 +68,7 @@ template <class Tile, class Operand>
 struct Job {
   const Gemm& p;
   Operand b;
-  int64_t panels, stripes;
+  int64_t panels, stripes, blocks;
   int64_t first_number;  ///< of the stripes
 
   void multiply_tile(int64_t tile) const {
@@ -77,13 +77,14 @@ struct Job {
     const Operand part = b.stripe(first * panel_columns, count * panel_columns);
     float* packed = scratch<float>(most * (b.panel_words() + panel_columns), Workspace::tile);
     float* bias = packed + most * b.panel_words();
+    const int64_t rows = round_up((p.m + blocks - 1) / blocks, panel_rows), begin = tile % blocks * rows;
+    if (begin >= p.m) return;
     if (packed_number != first_number + stripe) {
       part.pack(packed);
       std::fill_n(bias, count * panel_columns, 0.0f);
       if (p.bias.data) load(bias, p.bias.dtype, p.bias.at(0, first * panel_columns), 0, p.bias.column, part.strips);
     }
     packed_number = first_number + stripe;
-    const int64_t rows = round_up((p.m + blocks - 1) / blocks, panel_rows), begin = tile % blocks * rows;
     for (int64_t i = begin; i < std::min(p.m, begin + rows); i += panel_rows)
       for (int64_t c = 0; c < count; ++c)
         multiply_panel(i, (first + c) * panel_columns, packed + c * b.panel_words(), bias + c * panel_columns,
@@ -121,8 +122,9 @@ template <class Tile, class Operand>
 void run_with(const Gemm& p, const Operand& b) {
   const int64_t panels = (p.n + panel_columns - 1) / panel_columns,
                 bytes = panels * b.panel_words() * static_cast<int64_t>(sizeof(float)),
-                stripes = std::min(panels, std::max<int64_t>(2, (bytes + most_packed - 1) / most_packed));
-  const Job<Tile, Operand> job{p, b, panels, stripes, numbers.fetch_add(stripes)};
+                stripes = std::min(panels, std::max<int64_t>(2, (bytes + most_packed - 1) / most_packed)),
+                blocks = std::max<int64_t>(8, (p.m + rows_of_block - 1) / rows_of_block);
+  const Job<Tile, Operand> job{p, b, panels, stripes, blocks, numbers.fetch_add(stripes)};
   parallel_for(stripes * blocks, 1, [&](int64_t tile, int64_t) { job.multiply_tile(tile); });
 }
 
