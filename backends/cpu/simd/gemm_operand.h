@@ -15,6 +15,8 @@
 /// What a tile's operands hold.
 template <class Tile>
 using ValueOf = std::conditional_t<Tile::steps_per_word == 2, uint16_t, float>;
+template <class Tile>
+inline constexpr Dtype dtype_of = Tile::steps_per_word == 2 ? Dtype::bf16 : Dtype::f32;
 
 /// An operand whose sum runs down the rows of memory; of bf16, each pair of rows is woven.
 template <class Tile>

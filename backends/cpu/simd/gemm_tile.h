@@ -45,7 +45,11 @@ struct LeftWords {
   int64_t stride;
 };
 
-/// Rows of a that come next, a line for each word of the sum: the machine does not see twelve rows coming by itself.
+/// What a tile fetches while it multiplies, a line for each word of the sum: nothing, or the rows of a that come next,
+/// since the machine does not see twelve rows coming by itself.
+struct NothingAhead {
+  void fetch() {}
+};
 struct RowsAhead {
   const float* next;  ///< null: nothing is fetched
   int64_t stride;
@@ -94,17 +98,15 @@ struct FloatTile {
     multiply_to<walk>(PutTile{out, out_stride, scale, add}, a, a_stride, b, b_stride, words);
   }
 
-  /// The same to where `put` brings it: put.prepare() comes first, put(left, right) has the sums of each row. `next`:
-  /// where a's rows of the next tile begin, if they are to be fetched meanwhile.
+  /// The same to where `put` brings it: put.prepare() comes first, put(left, right) has the sums of each row.
   /// A function of its own, since among other code the compiler finds no registers for b and fetches it from memory for
   /// every product.
-  template <Walk walk, class Put>
+  template <Walk walk, class Put, class Ahead = NothingAhead>
   [[gnu::noinline]] static void multiply_to(const Put& put, const float* a, int64_t a_stride, const float* b,
-                                            int64_t b_stride, int64_t words, const float* next = nullptr) {
+                                            int64_t b_stride, int64_t words, Ahead ahead = {}) {
     put.prepare();
     Vector left[panel_rows]{}, right[panel_rows]{};
     LeftWords<walk> column(a, a_stride);
-    RowsAhead ahead{next, a_stride};
     for (int64_t w = 0; w < words; ++w, column.next(), ahead.fetch(), b += b_stride) {
       const Vector b0 = *reinterpret_cast<const Vector*>(b), b1 = *reinterpret_cast<const Vector*>(b + vector_width);
 #pragma GCC unroll 16
@@ -131,15 +133,14 @@ struct Bf16Tile {
   }
 
   /// As FloatTile::multiply_to.
-  template <Walk walk, class Put>
+  template <Walk walk, class Put, class Ahead = NothingAhead>
   __attribute__((target("avx512bf16"), noinline)) static void multiply_to(const Put& put, const float* a,
                                                                           int64_t a_stride, const float* b,
                                                                           int64_t b_stride, int64_t words,
-                                                                          const float* next = nullptr) {
+                                                                          Ahead ahead = {}) {
     put.prepare();
     __m512 left[panel_rows]{}, right[panel_rows]{};
     LeftWords<walk> column(a, a_stride);
-    RowsAhead ahead{next, a_stride};
     for (int64_t w = 0; w < words; ++w, column.next(), ahead.fetch(), b += b_stride) {
       const auto b0 = (__m512bh)_mm512_load_ps(b), b1 = (__m512bh)_mm512_load_ps(b + vector_width);
 #pragma GCC unroll 16

@@ -95,10 +95,11 @@ struct Job {
   void multiply_panel(int64_t i, int64_t j, const float* panel, const float* bias, bool last) const {
     const int64_t above = std::max<int64_t>(0, i + panel_rows - p.m);  // at the lower edge, rows done before
     const auto row_of_a = [&](int64_t row) { return static_cast<const float*>(p.a.at(row, 0)); };
-    const float* next = last && i + 2 * panel_rows <= p.m ? row_of_a(i + panel_rows) : nullptr;
+    const int64_t pitch = p.a.row / Tile::steps_per_word;
+    const RowsAhead ahead{last && i + 2 * panel_rows <= p.m ? row_of_a(i + panel_rows) : nullptr, pitch};
     const auto multiply_to = [&](const auto& put) {
-      Tile::template multiply_to<Walk::along_rows>(put, row_of_a(i - above), p.a.row / Tile::steps_per_word, panel,
-                                                   panel_columns, p.k / Tile::steps_per_word, next);
+      Tile::template multiply_to<Walk::along_rows>(put, row_of_a(i - above), pitch, panel, panel_columns,
+                                                   p.k / Tile::steps_per_word, ahead);
     };
     if (above == 0 && j + panel_columns <= p.n) {
       if (p.y.dtype == Dtype::f32)
@@ -131,7 +132,7 @@ void run_with(const Gemm& p, const Operand& b) {
 template <class Tile>
 bool run(const Gemm& p) {
   constexpr int64_t steps = Tile::steps_per_word;
-  constexpr Dtype dtype = steps == 2 ? Dtype::bf16 : Dtype::f32;
+  constexpr Dtype dtype = dtype_of<Tile>;
   // Words are read from where they lie.
   const auto in_words = [&](const Matrix& m, int64_t row) {
     return reinterpret_cast<uintptr_t>(m.data) % sizeof(float) == 0 && row % steps == 0 && p.k % steps == 0;

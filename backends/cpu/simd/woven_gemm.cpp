@@ -22,8 +22,8 @@ thread_local int64_t packed_for = 0;
 template <class Tile>
 struct Job {
   const Gemm& p;
-  Woven<Tile> kept,
-      striped;  ///< packed by every thread as a whole; packed by the thread that multiplies a stripe of it
+  Woven<Tile> kept;     ///< packed by every thread as a whole
+  Woven<Tile> striped;  ///< packed by the thread that multiplies a stripe of it
   bool keeps_b;
   int64_t stripe, number;
 
@@ -80,7 +80,7 @@ int64_t part_of(int64_t whole, int64_t most) {
 
 template <class Tile>
 bool run(const Gemm& p) {
-  constexpr Dtype dtype = Tile::steps_per_word == 2 ? Dtype::bf16 : Dtype::f32;
+  constexpr Dtype dtype = dtype_of<Tile>;
   const bool fits = p.a.dtype == dtype && p.b.dtype == dtype && p.a.row == 1 && p.b.column == 1 &&
                     p.y.dtype == Dtype::f32 && p.y.column == 1 && !p.bias.data && (p.beta == 0 || p.beta == 1);
   if (!fits) return false;
