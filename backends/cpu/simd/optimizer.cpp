@@ -1,5 +1,6 @@
-// Optimizer sweeps: one pass over the buffers in fixed chunks; a chunk may hold parts of several segments.
+// Optimizer sweeps: one pass over the buffers in fixed tiles, each of which holds a part of every segment.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "cinta/backends/cpu/isa.h"
@@ -12,17 +13,22 @@ namespace {
 
 using namespace kernels;
 
-/// Calls f(begin, end, rate factor, decay) for every part of a segment that lies in one chunk, on all threads.
+/// Calls f(begin, end, rate factor, decay) for parts of all segments, on all threads. A tile has its share of every
+/// segment, the first tile the first, since that is how products share out the rows of a weight and of its gradient: a
+/// thread finds in its caches what it multiplied with, where threads share no cache.
 template <class F>
 void sweep(int64_t count, const Segments& segments, F f) {
+  constexpr int64_t least = 16384, most_tiles = 64, unit = 1024;
   const int64_t* ends = segments.ends.as<const int64_t>();
-  const int64_t n = segments.ends.numel();
-  parallel_for(count, 16384, [&](int64_t begin, int64_t end) {
-    int64_t segment = std::upper_bound(ends, ends + n, begin) - ends;
-    for (int64_t at = begin; at < end; ++segment) {
-      const int64_t stop = std::min(end, ends[segment]);
-      f(at, stop, segments.rate_factors.as<const float>()[segment], segments.decays.as<const float>()[segment]);
-      at = stop;
+  const auto tiles = std::min<int64_t>(most_tiles, std::bit_floor(static_cast<uint64_t>(count / least) | 1));
+  parallel_for(tiles, 1, [&](int64_t tile, int64_t) {
+    int64_t first = 0;
+    for (int64_t segment = 0; segment < segments.ends.numel(); first = ends[segment++]) {
+      const int64_t length = ends[segment] - first;
+      const auto cut = [&](int64_t t) { return t == tiles ? length : length * t / tiles / unit * unit; };
+      for (int64_t begin = cut(tile), end = cut(tile + 1); begin < end; begin += unit)
+        f(first + begin, first + std::min(begin + unit, end), segments.rate_factors.as<const float>()[segment],
+          segments.decays.as<const float>()[segment]);
     }
   });
 }
