@@ -48,13 +48,12 @@ bool fast_along_rows(const Gemm& p) {
   return p.m >= 256 && (p.b.column != 1 || p.n >= 1024 || p.m >= 2048);
 }
 
-/// Weight gradients there, bf16, operands warm: [2048,1024]^T x [2048,256] 382, 416; [1024,768]^T x [1024,768] 372,
-/// 439; [1024,3072]^T x [1024,768] 428, 436; [1024,768]^T x [1024,3072] 375, 439; but [512,256]^T x [512,256] 384, 368,
-/// and a decoder's, a sum of 160 terms, 421, 375. f32, cold: [1024,768]^T x [1024,768] 194, 199; [1024,768]^T x
-/// [1024,3072] 185, 200; but [2048,256]^T x [2048,256] 187, 157.
+/// Weight gradients there, bf16: [2048,1024]^T x [2048,256] 357, 390; [2048,256]^T x [2048,256] 371, 386;
+/// [320,256]^T x [320,256] 367, 385; [1024,2304]^T x [1024,768] 387, 425; but [128,512]^T x [128,784] 418, 392. f32:
+/// [1024,2304]^T x [1024,768] 204, 213; but [1024,768]^T x [1024,768] 224, 209 and [2048,256]^T x [2048,256] 187, 157.
 bool fast_down_rows(const Gemm& p) {
-  const int64_t least = p.a.dtype == Dtype::bf16 ? 128 : 512;
-  return p.k >= 512 && std::min(p.m, p.n) >= least && p.m * p.n >= 1 << 17;
+  if (p.a.dtype == Dtype::bf16) return p.k >= 256 && std::min(p.m, p.n) >= 128 && p.m * p.n >= 1 << 16;
+  return p.k >= 512 && std::min(p.m, p.n) >= 512 && (p.n >= 1024 || p.m >= 2048);
 }
 
 /// Xeon 6 with AMX, two cores, bf16: [2048,256] x [256,1024] 2340, 2350; weight gradients [2048,768]^T x [2048,256]

@@ -25,11 +25,15 @@ struct Job {
   Woven<Tile> kept;     ///< packed by every thread as a whole
   Woven<Tile> striped;  ///< packed by the thread that multiplies a stripe of it
   bool keeps_b;
-  int64_t stripe, number;
+  int64_t stripes, number;
 
-  void multiply_stripe(int64_t begin) const {
-    const Woven<Tile> part = striped.stripe(begin, stripe);
-    float* of_kept = scratch<float>(kept.room() + striped.stripe(0, stripe).room(), Workspace::tile);
+  /// The first strip of a stripe: whole panels, as many in each but for one.
+  int64_t first_of(int64_t stripe) const { return stripe * striped.panels() / stripes * striped.width; }
+
+  void multiply_stripe(int64_t stripe) const {
+    const int64_t begin = first_of(stripe), most = (striped.panels() + stripes - 1) / stripes * striped.width;
+    const Woven<Tile> part = striped.stripe(begin, first_of(stripe + 1) - begin);
+    float* of_kept = scratch<float>(kept.room() + striped.stripe(0, most).room(), Workspace::tile);
     float* of_part = of_kept + kept.room();
     if (packed_for != number) kept.pack(of_kept);
     packed_for = number;
@@ -67,9 +71,8 @@ void run_part(const Gemm& p, bool keeps_b) {
       b{static_cast<const Value*>(p.b.data), p.n, p.b.row, p.k, panel_columns};
   Job<Tile> job{p, keeps_b ? b : a, keeps_b ? a : b, keeps_b, 0, ++jobs};
   const Woven<Tile>& striped = job.striped;
-  job.stripe = std::min(round_up((striped.strips + 7) / 8, striped.width), most_striped);
-  parallel_for((striped.strips + job.stripe - 1) / job.stripe, 1,
-               [&](int64_t stripe, int64_t) { job.multiply_stripe(stripe * job.stripe); });
+  job.stripes = std::min(striped.panels(), std::max<int64_t>(8, (striped.strips + most_striped - 1) / most_striped));
+  parallel_for(job.stripes, 1, [&](int64_t stripe, int64_t) { job.multiply_stripe(stripe); });
 }
 
 /// The length of as few even parts of `whole` as are no longer than `most`.
