@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "cinta/backends/kernels/elementwise.h"
+#include "cinta/backends/kernels/matmul.h"
+#include "cinta/core/float_formats.h"
 
 using namespace cinta;
 
@@ -96,6 +98,39 @@ TEST_CASE("smooth rectifiers", "[cpu_math]") {
     row->backward(cpu, view_of(y), view_of(ones), view_of(far), {});
     for (size_t i = 0; i < 3; ++i) CHECK(std::abs(y[i]) < 1e-38f);
   }
+}
+
+// A layer's gelu takes a shorter way to 16 bits than to 32. Of the slope's two terms, which cancel below -0.7, each is
+// as exact.
+TEST_CASE("gelu in 16 bits is the exact one, rounded", "[cpu_math]") {
+  std::vector<float> x;
+  for (float value : inputs())
+    if (value >= -12.5f && value <= 1e38f && std::abs(value) >= 1e-36f) x.push_back(value);
+  const auto count = static_cast<int64_t>(x.size());
+  std::vector<bf16> y(x.size()), slope(x.size());
+  const auto rows = [&](void* data, Dtype dtype) { return View{data, {1, count}, {count, 1}, dtype, true}; };
+  kernels::bias_activation(cpu, rows(y.data(), Dtype::bf16), rows(slope.data(), Dtype::bf16),
+                           rows(x.data(), Dtype::f32), View{}, kernels::Activation::gelu);
+  constexpr double half_ulp = 0x1p-8, error = 2e-5;
+  double worst_value = 0, worst_slope = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double at = x[i], below = std::erfc(-at / std::sqrt(2.0)) / 2,
+                 density = at * std::exp(-at * at / 2) / 2.5066282746;
+    worst_value = std::max(worst_value, std::abs(static_cast<float>(y[i]) / (at * below) - 1));
+    worst_slope = std::max(worst_slope, (std::abs(static_cast<float>(slope[i]) - (below + density)) -
+                                         half_ulp * std::abs(below + density)) /
+                                            (below + std::abs(density)));
+  }
+  CHECK(worst_value <= half_ulp + error);
+  CHECK(worst_slope <= error);
+  std::vector<float> special{infinity, -infinity, std::numeric_limits<float>::quiet_NaN(), 0};
+  std::vector<bf16> out(4), rise(4);
+  const auto four = [&](void* data, Dtype dtype) { return View{data, {1, 4}, {4, 1}, dtype, true}; };
+  kernels::bias_activation(cpu, four(out.data(), Dtype::bf16), four(rise.data(), Dtype::bf16),
+                           four(special.data(), Dtype::f32), View{}, kernels::Activation::gelu);
+  CHECK((static_cast<float>(out[0]) == infinity && static_cast<float>(out[1]) == 0 &&
+         std::isnan(static_cast<float>(out[2])) && static_cast<float>(out[3]) == 0));
+  CHECK((static_cast<float>(rise[0]) == 1 && static_cast<float>(rise[1]) == 0 && static_cast<float>(rise[3]) == 0.5f));
 }
 
 TEST_CASE("roots", "[cpu_math]") {

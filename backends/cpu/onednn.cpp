@@ -199,9 +199,10 @@ Key key_of(const Gemm& p) {
 /// Sizes of the tiles of y, as they came out best over the products of BERT and MLP steps in f32 and bf16 (Zen 4, one
 /// thread): a tile of some 256 rows, or of all where they are few, reads b the fewest times; at most 1024 columns keep
 /// what it reads of b in the second-level cache; a transposed a is packed by every tile of its rows, which has to pay
-/// in columns. Gradients of weights are cut by rows alone where their columns are few: then a thread writes the rows that
-/// it updates and multiplies with (see optimizer.cpp), and a is packed once: f32[128,512]^T x f32[128,784] 198, 216
-/// GF/s, bf16 372, 401; a step of MLP 784-256-128-10 0.97 of its time, where threads share no cache 0.79. With these, weights packed anew for each product and oneDNN's inner products gain nothing on the whole.
+/// in columns. Gradients of weights are cut by rows alone where their columns are few: then a thread writes the rows
+/// that it updates and multiplies with (see optimizer.cpp), and a is packed once: f32[128,512]^T x f32[128,784] 198,
+/// 216 GF/s, bf16 372, 401; a step of MLP 784-256-128-10 0.97 of its time, where threads share no cache 0.79. With
+/// these, weights packed anew for each product and oneDNN's inner products gain nothing on the whole.
 struct Tiles {
   explicit Tiles(const Gemm& p) {
     // So many that a thread which falls behind is waited for but shortly, and not more where all is soon done.

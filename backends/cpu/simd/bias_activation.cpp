@@ -10,15 +10,16 @@ namespace {
 
 using kernels::Activation;
 
-/// Calls f with the function of `activation` that gives its Curve.
+/// Calls f with the function of `activation` that gives its Curve, to the precision of results in `bytes`.
 template <class F>
-void with_curve(Activation activation, F f) {
+void with_curve(Activation activation, int64_t bytes, F f) {
   switch (activation) {
     case Activation::none:
       return f([](float x) { return Curve{x, 1}; });
     case Activation::relu:
       return f([](float x) { return Curve{relu_value(x), relu_slope(x)}; });
     case Activation::gelu:
+      if (bytes < 4) return f([](float x) { return narrow_gelu_curve(x); });
       return f([](float x) { return gelu_curve(x); });
     case Activation::gelu_tanh:
       return f([](float x) { return gelu_tanh_curve(x); });
@@ -41,7 +42,7 @@ const float* bias_block(const View& bias, int64_t first, int64_t count, float* b
 
 void forward(View y, View slope, View x, View bias, Activation activation) {
   const int64_t columns = x.size(-1), rows = columns ? x.numel() / columns : 0;
-  with_curve(activation, [&](auto curve) {
+  with_curve(activation, std::max(size_of(y.dtype), slope ? size_of(slope.dtype) : 0), [&](auto curve) {
     column_sums(rows, columns, View{}, 0, [&](int64_t row, int64_t first, int64_t count, float*) {
       float buffer[column_step], slopes[column_step], added[column_step];
       const float *in = read_part(x, row, first, count, buffer), *b = bias_block(bias, first, count, added);
