@@ -10,8 +10,10 @@ using namespace cinta::contract;
 
 namespace {
 
-/// Ends of the segments of flat buffers; an empty segment and an empty buffer are among them.
-const Values layouts[] = {{0}, {1}, {7}, {63}, {1000}, {3, 20}, {5, 5, 64, 257}, {16, 1000, 1003}, {20000}};
+/// Ends of the segments of flat buffers; an empty segment and an empty buffer are among them, and what is long enough
+/// for several tiles.
+const Values layouts[] = {
+    {0}, {1}, {7}, {63}, {1000}, {3, 20}, {5, 5, 64, 257}, {16, 1000, 1003}, {20000}, {100, 40003, 40700, 70001}};
 
 struct Flat {
   Flat(Trial& trial, const Values& ends) : n(static_cast<int64_t>(ends.back())) {
