@@ -15,7 +15,9 @@ using namespace kernels;
 
 /// Calls f(begin, end, rate factor, decay) for parts of all segments, on all threads. A tile has its share of every
 /// segment, the first tile the first, since that is how products share out the rows of a weight and of its gradient: a
-/// thread finds in its caches what it multiplied with, where threads share no cache.
+/// thread finds in its caches what it multiplied with, where threads share no cache. There, BERT-base's update takes 35
+/// ms in 64 tiles, 40 to 48 in 256, and took 60 in pieces of 16384 one after another; 64 threads are more than memory
+/// keeps busy.
 template <class F>
 void sweep(int64_t count, const Segments& segments, F f) {
   constexpr int64_t least = 16384, most_tiles = 64, unit = 1024;

@@ -27,7 +27,8 @@ struct Job {
   bool keeps_b;
   int64_t stripes, number;
 
-  /// The first strip of a stripe: whole panels, as many in each but for one.
+  /// The first strip of a stripe, which is whole panels: no stripe has two more than another, so that threads end
+  /// together.
   int64_t first_of(int64_t stripe) const { return stripe * striped.panels() / stripes * striped.width; }
 
   void multiply_stripe(int64_t stripe) const {
