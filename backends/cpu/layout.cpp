@@ -53,11 +53,12 @@ int64_t Layout::offset(int view, int64_t index) const {
 
 int64_t row_offset(const View& view, int64_t row) {
   int64_t offset = 0;
-  for (int dim = view.rank() - 2; dim >= 0 && row; --dim) {
+  int dim = view.rank() - 2;
+  for (; dim > 0; --dim) {
     offset += row % view.shape[dim] * view.strides[dim];
     row /= view.shape[dim];
   }
-  return offset;
+  return dim == 0 ? offset + row * view.strides[0] : 0;
 }
 
 }  // namespace cinta

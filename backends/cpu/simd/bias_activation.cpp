@@ -40,36 +40,43 @@ const float* bias_block(const View& bias, int64_t first, int64_t count, float* b
   return buffer;
 }
 
-void forward(View y, View slope, View x, View bias, Activation activation) {
+template <class S, class F>
+void forward_with(F curve, const View& y, const View& slope, const View& x, const View& bias) {
   const int64_t columns = x.size(-1), rows = columns ? x.numel() / columns : 0;
-  with_curve(activation, std::max(size_of(y.dtype), slope ? size_of(slope.dtype) : 0), [&](auto curve) {
-    column_sums(rows, columns, View{}, 0, [&](int64_t row, int64_t first, int64_t count, float*) {
-      float buffer[column_step], slopes[column_step], added[column_step];
-      const float *in = read_part(x, row, first, count, buffer), *b = bias_block(bias, first, count, added);
-      float* out = part_target(y, row, first, buffer);
-      if (slope) {
-        float* rise = part_target(slope, row, first, slopes);
+  column_sums(rows, columns, View{}, 0, [&](int64_t row, int64_t first, int64_t count, float*) {
+    float buffer[column_step], slopes[column_step], added[column_step];
+    const Values<S> in = part_values<S>(x, row, first, count, buffer);
+    const float* b = bias_block(bias, first, count, added);
+    float* out = part_target(y, row, first, buffer);
+    if (slope) {
+      float* rise = part_target(slope, row, first, slopes);
 #pragma omp simd
-        for (int64_t j = 0; j < count; ++j) {
-          const Curve at = curve(in[j] + b[j]);
-          out[j] = at.value;
-          rise[j] = at.slope;
-        }
-        finish_part(slope, row, first, count, rise);
-      } else {
-#pragma omp simd
-        for (int64_t j = 0; j < count; ++j) out[j] = curve(in[j] + b[j]).value;
+      for (int64_t j = 0; j < count; ++j) {
+        const Curve at = curve(in[j] + b[j]);
+        out[j] = at.value;
+        rise[j] = at.slope;
       }
-      finish_part(y, row, first, count, out);
-    });
+      finish_part(slope, row, first, count, rise);
+    } else {
+#pragma omp simd
+      for (int64_t j = 0; j < count; ++j) out[j] = curve(in[j] + b[j]).value;
+    }
+    finish_part(y, row, first, count, out);
   });
 }
 
-void backward(View dx, View dbias, View dy, View slope, float beta) {
+void forward(View y, View slope, View x, View bias, Activation activation) {
+  with_curve(activation, std::max(size_of(y.dtype), slope ? size_of(slope.dtype) : 0),
+             [&](auto curve) { with_read_type({x}, [&]<class S>() { forward_with<S>(curve, y, slope, x, bias); }); });
+}
+
+template <class S>
+void backward_with(const View& dx, const View& dbias, const View& dy, const View& slope, float beta) {
   const int64_t columns = dy.size(-1), rows = columns ? dy.numel() / columns : 0;
   column_sums(rows, columns, dbias, beta, [&](int64_t row, int64_t first, int64_t count, float* lanes) {
     float buffer[column_step], gradient[column_step];
-    const float *rise = read_part(slope, row, first, count, buffer), *dout = read_part(dy, row, first, count, gradient);
+    const Values<S> rise = part_values<S>(slope, row, first, count, buffer),
+                    dout = part_values<S>(dy, row, first, count, gradient);
     float* out = part_target(dx, row, first, buffer);
 #pragma omp simd
     for (int64_t j = 0; j < count; ++j) {
@@ -79,6 +86,10 @@ void backward(View dx, View dbias, View dy, View slope, float beta) {
     }
     finish_part(dx, row, first, count, out);
   });
+}
+
+void backward(View dx, View dbias, View dy, View slope, float beta) {
+  with_read_type({dy, slope}, [&]<class S>() { backward_with<S>(dx, dbias, dy, slope, beta); });
 }
 
 const InstallSimd bias_activation{kernels::bias_activation, forward, floats_of_32_bits};

@@ -1,9 +1,31 @@
 // Storage types to and from the types that loops compute in: float; double where a value may not fit one; int64_t
 // between integers. Rounding is exactly that of core/float_formats.h.
 #pragma once
+#include <bit>
+
 #include "cinta/core/dtype.h"
 
 #include "cinta/backends/cpu/isa_begin.h"
+
+inline uint32_t bits_of(float x) { return std::bit_cast<uint32_t>(x); }
+inline float float_of(uint32_t bits) { return std::bit_cast<float>(bits); }
+
+/// A stored number as loops compute with it.
+template <class T>
+inline T value_of(T x) {
+  return x;
+}
+inline float value_of(bf16 x) { return float_of(uint32_t{x.bits} << 16); }
+inline float value_of(f16 x) {
+  const uint32_t magnitude = x.bits & 0x7fffu, sign = (x.bits & 0x8000u) << 16;
+  const uint32_t subnormal = bits_of(static_cast<float>(static_cast<int32_t>(magnitude)) * 0x1p-24f);
+  const uint32_t special = 0x7f800000u | magnitude << 13, normal = (magnitude << 13) + (112u << 23);
+  return float_of(sign | (magnitude < 0x0400u ? subnormal : magnitude >= 0x7c00u ? special : normal));
+}
+inline float value_of(f8e4m3 x) { return x; }
+inline float value_of(f8e5m2 x) { return x; }
+inline float value_of(f8e4m3fnuz x) { return x; }
+inline float value_of(f8e5m2fnuz x) { return x; }
 
 /// out[i] = element first + i * stride of `data`, for i < count.
 void load(float* out, Dtype dtype, const void* data, int64_t first, int64_t stride, int64_t count);

@@ -27,7 +27,8 @@ struct Exponentials {
   float largest = -math::infinity, sum = 0;
 
   explicit Exponentials() = default;
-  Exponentials(const float* x, int64_t count) : largest(reduce_array<MaxOfNumbers>(x, count)) {
+  template <class S>
+  Exponentials(Values<S> x, int64_t count) : largest(reduce_array_in<MaxOfNumbers, float>(x, count)) {
     const float shift = largest == -math::infinity ? 0 : largest;
     sum = sum_of(count, [=](int64_t j) { return math::exp_below(x[j] - shift); });
   }
@@ -39,7 +40,8 @@ struct Exponentials {
   }
 };
 
-void cross_entropy(View loss, View lse, View logits, View labels, CrossEntropy options, void* status) {
+template <class S>
+void cross_entropy_with(View loss, View lse, View logits, View labels, CrossEntropy options, void* status) {
   const int64_t classes = columns_of(logits), rows = rows_of(logits);
   const int64_t* label = labels.as<const int64_t>();
   check_indices(
@@ -50,17 +52,17 @@ void cross_entropy(View loss, View lse, View logits, View labels, CrossEntropy o
     for (int64_t r = begin; r < end; ++r) {
       Exponentials all;
       each_piece(classes, [&](int64_t first, int64_t count) {
-        all.add({read_part(logits, r, first, count, buffer), count});
+        all.add({part_values<S>(logits, r, first, count, buffer), count});
       });
       // Without a number above -infinity there is no share of anything.
       const float largest = all.largest, rest = all.sum == 0 ? math::nan : math::log(all.sum);
       float sum = 0;
       if (counts(label[r], classes, options)) {
         const float smoothing = options.label_smoothing, share = smoothing / static_cast<float>(classes);
-        sum = (1 - smoothing) * ((largest - *read_part(logits, r, label[r], 1, buffer)) + rest);
+        sum = (1 - smoothing) * ((largest - part_values<S>(logits, r, label[r], 1, buffer)[0]) + rest);
         if (smoothing != 0)
           each_piece(classes, [&](int64_t first, int64_t count) {
-            const float* x = read_part(logits, r, first, count, buffer);
+            const Values<S> x = part_values<S>(logits, r, first, count, buffer);
             sum += share * sum_of(count, [=](int64_t j) { return (largest - x[j]) + rest; });
           });
       }
@@ -70,8 +72,13 @@ void cross_entropy(View loss, View lse, View logits, View labels, CrossEntropy o
   });
 }
 
+void cross_entropy(View loss, View lse, View logits, View labels, CrossEntropy options, void* status) {
+  with_read_type({logits}, [&]<class S>() { cross_entropy_with<S>(loss, lse, logits, labels, options, status); });
+}
+
 /// out = the gradient of a piece of a row, in which the label has this place, or none.
-void gradient_of_piece(float* out, const float* x, int64_t count, int64_t label, float scale, float shift, float share,
+template <class S>
+void gradient_of_piece(float* out, Values<S> x, int64_t count, int64_t label, float scale, float shift, float share,
                        float smoothing) {
   const bool here = label >= 0 && label < count;
   const float at_label = here ? scale * (math::expm1(x[label] - shift) + (smoothing - share)) : 0;
@@ -80,7 +87,8 @@ void gradient_of_piece(float* out, const float* x, int64_t count, int64_t label,
   if (here) out[label] = at_label;
 }
 
-void cross_entropy_backward(View dlogits, View dloss, View logits, View lse, View labels, CrossEntropy options) {
+template <class S>
+void cross_entropy_backward_with(View dlogits, View dloss, View logits, View lse, View labels, CrossEntropy options) {
   const int64_t classes = columns_of(logits);
   const float smoothing = options.label_smoothing, share = smoothing / static_cast<float>(classes);
   parallel_for(rows_of(logits), rows_of_tile(classes), [&](int64_t begin, int64_t end) {
@@ -92,14 +100,19 @@ void cross_entropy_backward(View dlogits, View dloss, View logits, View lse, Vie
       each_piece(classes, [&](int64_t first, int64_t count) {
         float* out = part_target(dlogits, r, first, gradient);
         if (counted)
-          gradient_of_piece(out, read_part(logits, r, first, count, buffer), count, label - first, scale, shift, share,
-                            smoothing);
+          gradient_of_piece<S>(out, part_values<S>(logits, r, first, count, buffer), count, label - first, scale, shift,
+                               share, smoothing);
         else
           std::fill_n(out, count, 0.0f);
         finish_part(dlogits, r, first, count, out);
       });
     }
   });
+}
+
+void cross_entropy_backward(View dlogits, View dloss, View logits, View lse, View labels, CrossEntropy options) {
+  with_read_type({logits},
+                 [&]<class S>() { cross_entropy_backward_with<S>(dlogits, dloss, logits, lse, labels, options); });
 }
 
 const InstallSimd cross_entropy_here{kernels::cross_entropy, cross_entropy, floats_of_32_bits};

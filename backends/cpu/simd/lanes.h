@@ -63,9 +63,9 @@ inline T fold(const T* lanes) {
   }
 }
 
-/// All of x[0..count), computed in T.
-template <class Op, class T, class S>
-T reduce_array_in(const S* x, int64_t count) {
+/// All of x[0..count), computed in T. x is a pointer, or is read like one.
+template <class Op, class T, class X>
+T reduce_array_in(X x, int64_t count) {
   constexpr int64_t width = 32;
   T lanes[width];
   for (T& lane : lanes) lane = static_cast<T>(Op::start);

@@ -46,7 +46,7 @@ void backward(const Summed& dx, const View& dx_too, const Summed& dgain, const S
       float* out = dx.view && dx.beta != 0 ? buffer + 3 * n : place;
       const float scale = rstd.as<const float>()[r];
       const Moments m = normal ? Moments{0, 1} : Moments{mean ? mean.as<const float>()[r] : 0, scale};
-      normalize_row_gradient(out, gradient, in, m, scale, g, sums[0], sums[1], n, centred);
+      normalize_row_gradient<float>(out, {gradient}, {in}, m, scale, g, sums[0], sums[1], n, centred);
       if (!dx.view) continue;
       if (out != place) {
         const float* old = read_row(dx.view, r, n, place);

@@ -35,8 +35,9 @@ inline void normalize_row(float* y, const float* x, Moments m, const float* gain
 
 /// dx = scale * (d - mean(d) - normal * mean(d * normal)) with d = dy * gain, normal = (x - mean) * rstd; without
 /// mean(d) unless `centred`. Adds dy * normal to dgain and dy to dbias. dx may be dy or x, or null.
-inline void normalize_row_gradient(float* dx, const float* dy, const float* x, Moments m, float scale,
-                                   const float* gain, float* dgain, float* dbias, int64_t n, bool centred) {
+template <class S>
+inline void normalize_row_gradient(float* dx, Values<S> dy, Values<S> x, Moments m, float scale, const float* gain,
+                                   float* dgain, float* dbias, int64_t n, bool centred) {
   const float mean = m.mean, rstd = m.rstd, count = static_cast<float>(n);
   const Pair sums = sums_of(n, [=](int64_t j) {
     const float normal = (x[j] - mean) * rstd, d = dy[j] * gain[j];

@@ -13,8 +13,9 @@ void draw(float* factors, const DropoutRecord& site, bool drops, int64_t row, in
   if (drops) dropout_factors(factors, site, site.first_element(row, n), n);
 }
 
-void forward(View y, View y_too, View sum, View mean, View rstd, View x, View x_bias, View residual, View gain,
-             View bias, float eps, Dropout dropout) {
+template <class S>
+void forward_with(View y, View y_too, View sum, View mean, View rstd, View x, View x_bias, View residual, View gain,
+                  View bias, float eps, Dropout dropout) {
   const int64_t n = columns_of(x);
   const DropoutRecord site(dropout);
   const bool drops = dropout.p > 0;
@@ -25,7 +26,7 @@ void forward(View y, View y_too, View sum, View mean, View rstd, View x, View x_
     float* buffer = scratch<float>(5 * n, Workspace::tile);
     float* factors = buffer + 4 * n;
     for (int64_t r = begin; r < end; ++r) {
-      const float *in = read_row(x, r, n, buffer), *kept = read_row(residual, r, n, buffer + n);
+      const Values<S> in = row_values<S>(x, r, n, buffer), kept = row_values<S>(residual, r, n, buffer + n);
       float *total = row_target(sum, r, n, buffer + 2 * n), *out = row_target(y, r, n, buffer + 3 * n);
       draw(factors, site, drops, r, n);
       const float row_sum =
@@ -42,8 +43,16 @@ void forward(View y, View y_too, View sum, View mean, View rstd, View x, View x_
   });
 }
 
-void backward(View dx, View dresidual, View dx_bias, View dgain, View dbias, View dy, View sum, View mean, View rstd,
-              View gain, Dropout dropout, float beta_x_bias, float beta_gain, float beta_bias) {
+void forward(View y, View y_too, View sum, View mean, View rstd, View x, View x_bias, View residual, View gain,
+             View bias, float eps, Dropout dropout) {
+  with_read_type({x, residual}, [&]<class S>() {
+    forward_with<S>(y, y_too, sum, mean, rstd, x, x_bias, residual, gain, bias, eps, dropout);
+  });
+}
+
+template <class S>
+void backward_with(View dx, View dresidual, View dx_bias, View dgain, View dbias, View dy, View sum, View mean,
+                   View rstd, View gain, Dropout dropout, float beta_x_bias, float beta_gain, float beta_bias) {
   const int64_t n = columns_of(sum), rows = rows_of(sum);
   const DropoutRecord site(dropout);
   const bool drops = dropout.p > 0;
@@ -54,7 +63,7 @@ void backward(View dx, View dresidual, View dx_bias, View dgain, View dbias, Vie
     float* factors = buffer + 4 * n;
     std::fill_n(factors, n, 1.0f);
     for (int64_t r = begin; r < end; ++r) {
-      const float *gradient = read_row(dy, r, n, buffer), *in = read_row(sum, r, n, buffer + n);
+      const Values<S> gradient = row_values<S>(dy, r, n, buffer), in = row_values<S>(sum, r, n, buffer + n);
       float* whole = row_target(dresidual, r, n, buffer + 2 * n);
       const Moments m{mean.as<const float>()[r], rstd.as<const float>()[r]};
       normalize_row_gradient(whole, gradient, in, m, m.rstd, g, sums[0], sums[1], n, true);
@@ -68,6 +77,14 @@ void backward(View dx, View dresidual, View dx_bias, View dgain, View dbias, Vie
       if (dx) finish_row(dx, r, n, out);
       finish_row(dresidual, r, n, whole);
     }
+  });
+}
+
+void backward(View dx, View dresidual, View dx_bias, View dgain, View dbias, View dy, View sum, View mean, View rstd,
+              View gain, Dropout dropout, float beta_x_bias, float beta_gain, float beta_bias) {
+  with_read_type({dy, sum}, [&]<class S>() {
+    backward_with<S>(dx, dresidual, dx_bias, dgain, dbias, dy, sum, mean, rstd, gain, dropout, beta_x_bias, beta_gain,
+                     beta_bias);
   });
 }
 

@@ -20,11 +20,33 @@ inline int64_t rows_of(const View& matrix) {
 /// Rows of one parallel tile.
 inline int64_t rows_of_tile(int64_t columns) { return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, columns)); }
 
+/// Stored numbers as floats: a loop that computes with bf16 converts them as it goes.
+template <class S>
+struct Values {
+  const S* data;
+  float operator[](int64_t i) const { return value_of(data[i]); }
+};
+/// Calls f<S>() with the type that its loops read: bf16 if that is what all of these hold, or else float, which other
+/// types are first converted to.
+template <class F>
+void with_read_type(std::initializer_list<View> views, F f) {
+  const bool halves = std::ranges::all_of(views, [](const View& v) { return !v || v.dtype == Dtype::bf16; });
+  halves ? f.template operator()<bf16>() : f.template operator()<float>();
+}
+
 /// Row `row` of `matrix`: where it lies if it holds floats, else the buffer that it was converted into.
 inline const float* read_row(const View& matrix, int64_t row, int64_t columns, float* buffer) {
   if (matrix.dtype == Dtype::f32) return matrix.as<const float>() + row * columns;
   load(buffer, matrix.dtype, matrix.data, row * columns, 1, columns);
   return buffer;
+}
+/// The same by the type that with_read_type found.
+template <class S>
+Values<S> row_values(const View& matrix, int64_t row, int64_t columns, [[maybe_unused]] float* buffer) {
+  if constexpr (std::is_same_v<S, float>)
+    return {read_row(matrix, row, columns, buffer)};
+  else
+    return {matrix.as<const S>() + row * columns};
 }
 /// Where a row is to be written: in place, or in the buffer that finish_row stores.
 inline float* row_target(const View& matrix, int64_t row, int64_t columns, float* buffer) {
@@ -34,14 +56,18 @@ inline void finish_row(const View& matrix, int64_t row, int64_t columns, const f
   if (matrix.dtype != Dtype::f32) store(matrix.dtype, matrix.data, row * columns, 1, values, columns);
 }
 
-/// `count` elements of a row from `first` on: where they lie if they are floats, else the buffer they were converted
+/// `count` elements of a row from `first` on: where they lie if they are of type S, else the buffer they were converted
 /// into. The next ones are fetched meanwhile. Rows may lie apart.
-inline const float* read_part(const View& matrix, int64_t row, int64_t first, int64_t count, float* buffer) {
+template <class S>
+Values<S> part_values(const View& matrix, int64_t row, int64_t first, int64_t count, [[maybe_unused]] float* buffer) {
   const int64_t offset = row_offset(matrix, row) + first, item = size_of(matrix.dtype);
   prefetch(matrix.as<const char>() + (offset + count) * item, count * item);
-  if (matrix.dtype == Dtype::f32) return matrix.as<const float>() + offset;
-  load(buffer, matrix.dtype, matrix.data, offset, 1, count);
-  return buffer;
+  if constexpr (std::is_same_v<S, float>)
+    if (matrix.dtype != Dtype::f32) {
+      load(buffer, matrix.dtype, matrix.data, offset, 1, count);
+      return {buffer};
+    }
+  return {matrix.as<const S>() + offset};
 }
 /// Where they are to be written: in place, or in the buffer that finish_part stores.
 inline float* part_target(const View& matrix, int64_t row, int64_t first, float* buffer) {
