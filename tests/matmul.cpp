@@ -92,7 +92,11 @@ const Case cases[] = {{256, 256, 2048, true, false},
                       {193, 4001, 130, false, true, 2},
                       {211, 1100, 1026, false, false, 6},
                       {400, 96, 2050},
-                      {301, 1100, 70}};
+                      {301, 1100, 70},
+                      {1031, 261, 258},
+                      {1100, 300, 130, false, true},
+                      {257, 256, 32769, true},
+                      {600, 1030, 2049, true}};
 
 std::string name(const Case& c) {
   return join(c.m, "x", c.n, "x", c.k, c.a_transposed ? " t" : " n", c.b_transposed ? "t" : "n", " gap ", c.gap,

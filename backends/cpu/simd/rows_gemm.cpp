@@ -58,6 +58,10 @@ struct PutBf16 {
 
 constexpr int64_t most_packed = 384 << 10;  ///< bytes of a stripe of b, which is to stay in the second-level cache
 constexpr int64_t rows_of_block = 192;      ///< of a: a tile of the loop multiplies a block by a stripe, at most
+/// Of a's rows so many are cut in halves, each of which goes through all stripes: two threads then write rows of their
+/// own, as those do that compute row by row, and where they share no cache lines that both have read are slow to write
+/// (2 GB/s; bf16[2048,256] x [256,1024] 378, 424 GF/s). Of fewer rows it would not pay to pack b twice.
+constexpr int64_t halved_from = 1024;
 
 std::atomic<int64_t> numbers{1};  ///< of stripes, over all jobs
 
@@ -68,24 +72,25 @@ template <class Tile, class Operand>
 struct Job {
   const Gemm& p;
   Operand b;
-  int64_t panels, stripes, blocks;
+  int64_t panels, stripes, blocks, halves;
   int64_t first_number;  ///< of the stripes
 
   void multiply_tile(int64_t tile) const {
-    const int64_t stripe = tile / blocks, first = stripe * panels / stripes,
-                  count = (stripe + 1) * panels / stripes - first, most = (panels + stripes - 1) / stripes;
+    const int64_t of_half = blocks / halves, stripe = tile / of_half % stripes,
+                  block = tile / (of_half * stripes) * of_half + tile % of_half;
+    const int64_t first = stripe * panels / stripes, count = (stripe + 1) * panels / stripes - first,
+                  most = (panels + stripes - 1) / stripes;
     const Operand part = b.stripe(first * panel_columns, count * panel_columns);
     float* packed = scratch<float>(most * (b.panel_words() + panel_columns), Workspace::tile);
     float* bias = packed + most * b.panel_words();
-    const int64_t rows = round_up((p.m + blocks - 1) / blocks, panel_rows), begin = tile % blocks * rows;
-    if (begin >= p.m) return;
+    const auto first_row = [&](int64_t of) { return of * ((p.m + panel_rows - 1) / panel_rows) / blocks * panel_rows; };
     if (packed_number != first_number + stripe) {
       part.pack(packed);
       std::fill_n(bias, count * panel_columns, 0.0f);
       if (p.bias.data) load(bias, p.bias.dtype, p.bias.at(0, first * panel_columns), 0, p.bias.column, part.strips);
     }
     packed_number = first_number + stripe;
-    for (int64_t i = begin; i < std::min(p.m, begin + rows); i += panel_rows)
+    for (int64_t i = first_row(block); i < std::min(p.m, first_row(block + 1)); i += panel_rows)
       for (int64_t c = 0; c < count; ++c)
         multiply_panel(i, (first + c) * panel_columns, packed + c * b.panel_words(), bias + c * panel_columns,
                        c + 1 == count);
@@ -124,8 +129,8 @@ void run_with(const Gemm& p, const Operand& b) {
   const int64_t panels = (p.n + panel_columns - 1) / panel_columns,
                 bytes = panels * b.panel_words() * static_cast<int64_t>(sizeof(float)),
                 stripes = std::min(panels, std::max<int64_t>(2, (bytes + most_packed - 1) / most_packed)),
-                blocks = std::max<int64_t>(8, (p.m + rows_of_block - 1) / rows_of_block);
-  const Job<Tile, Operand> job{p, b, panels, stripes, blocks, numbers.fetch_add(stripes)};
+                blocks = round_up(std::max<int64_t>(8, (p.m + rows_of_block - 1) / rows_of_block), 2);
+  const Job<Tile, Operand> job{p, b, panels, stripes, blocks, p.m < halved_from ? 1 : 2, numbers.fetch_add(stripes)};
   parallel_for(stripes * blocks, 1, [&](int64_t tile, int64_t) { job.multiply_tile(tile); });
 }
 

@@ -3,10 +3,14 @@
 // every thread, the other by stripes.
 #include <algorithm>
 #include <atomic>
+#include <initializer_list>
+#include <vector>
 
 #include "cinta/backends/cpu/gemm.h"
 #include "cinta/backends/cpu/parallel.h"
 #include "cinta/backends/cpu/simd/gemm_operand.h"
+#include "cinta/core/context.h"
+#include "cinta/core/tensor.h"
 
 #include "cinta/backends/cpu/isa_begin.h"
 #if CINTA_ISA_LEVEL == 2
@@ -15,13 +19,16 @@ namespace {
 constexpr int64_t most_steps = 1024;   ///< of k at once
 constexpr int64_t most_kept = 1024;    ///< strips that every thread keeps
 constexpr int64_t most_striped = 192;  ///< strips that are packed at once
+/// So long a sum is cut in halves: two threads then read rows of their own, which are theirs in what is computed row by
+/// row, and each packs half of what is kept. Where they share no cache, lines that both have read are slow to write.
+constexpr int64_t halved_from = 2048;
 
 /// The job whose kept operand this thread has packed last: while that job goes on, it lies in the tile's workspace.
 thread_local int64_t packed_for = 0;
 
 template <class Tile>
 struct Job {
-  const Gemm& p;
+  Gemm p;
   Woven<Tile> kept;     ///< packed by every thread as a whole
   Woven<Tile> striped;  ///< packed by the thread that multiplies a stripe of it
   bool keeps_b;
@@ -62,18 +69,17 @@ struct Job {
   }
 };
 
-std::atomic<int64_t> jobs{0};
+std::atomic<int64_t> numbers{0};
 
 /// A product whose kept operand is small enough.
 template <class Tile>
-void run_part(const Gemm& p, bool keeps_b) {
+Job<Tile> job_of(const Gemm& p, bool keeps_b) {
   using Value = ValueOf<Tile>;
   const Woven<Tile> a{static_cast<const Value*>(p.a.data), p.m, p.a.column, p.k, panel_rows},
       b{static_cast<const Value*>(p.b.data), p.n, p.b.row, p.k, panel_columns};
-  Job<Tile> job{p, keeps_b ? b : a, keeps_b ? a : b, keeps_b, 0, ++jobs};
-  const Woven<Tile>& striped = job.striped;
-  job.stripes = std::min(striped.panels(), std::max<int64_t>(8, (striped.strips + most_striped - 1) / most_striped));
-  parallel_for(job.stripes, 1, [&](int64_t stripe, int64_t) { job.multiply_stripe(stripe); });
+  const Woven<Tile>& striped = keeps_b ? a : b;
+  const int64_t stripes = std::max<int64_t>(8, (striped.strips + most_striped - 1) / most_striped);
+  return {p, keeps_b ? b : a, striped, keeps_b, std::min(striped.panels(), stripes), ++numbers};
 }
 
 /// The length of as few even parts of `whole` as are no longer than `most`.
@@ -82,26 +88,65 @@ int64_t part_of(int64_t whole, int64_t most) {
   return round_up((whole + parts - 1) / parts, 2 * panel_columns);
 }
 
+/// Products of equal m and n and about equal k, side by side.
+template <class Tile>
+void run_all(std::initializer_list<Gemm> products) {
+  const Gemm& one = *products.begin();
+  const bool keeps_b = one.n <= one.m;
+  const int64_t kept = keeps_b ? one.n : one.m, steps = part_of(one.k, most_steps), strips = part_of(kept, most_kept);
+  for (int64_t k0 = 0; k0 < one.k; k0 += steps)
+    for (int64_t first = 0; first < kept; first += strips) {
+      const int64_t i = keeps_b ? 0 : first, j = keeps_b ? first : 0;
+      std::vector<Job<Tile>> jobs;
+      for (Gemm part : products) {
+        if (part.k <= k0) continue;  // the shorter one may be done
+        (keeps_b ? part.n : part.m) = std::min(strips, kept - first);
+        part.k = std::min(steps, part.k - k0);
+        part.a.data = part.a.at(i, k0);
+        part.b.data = part.b.at(k0, j);
+        part.y.data = part.y.at(i, j);
+        if (k0 > 0) part.beta = 1;
+        jobs.push_back(job_of<Tile>(part, keeps_b));
+      }
+      const int64_t stripes = jobs[0].stripes, count = static_cast<int64_t>(jobs.size());
+      parallel_for(count * stripes, 1,
+                   [&](int64_t at, int64_t) { jobs[static_cast<size_t>(at / stripes)].multiply_stripe(at % stripes); });
+    }
+}
+
+/// The second half of the sum goes to a matrix of its own, side by side with the first.
+template <class Tile>
+void run_halves(const Gemm& p) {
+  const CategoryScope scope(Category::workspace);
+  const Tensor rest = empty({p.m, p.n});
+  Gemm first = p, second = p;
+  first.k = round_up((p.k + 1) / 2, Tile::steps_per_word);  // no shorter than the second
+  second.k = p.k - first.k;
+  second.a.data = p.a.at(0, first.k);
+  second.b.data = p.b.at(first.k, 0);
+  second.y = {rest.view().data, p.n, 1, Dtype::f32};
+  second.beta = 0;
+  run_all<Tile>({first, second});
+  parallel_for(p.m, std::max<int64_t>(1, 16384 / p.n), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      auto* y = static_cast<float*>(p.y.at(i, 0));
+      const auto* more = static_cast<const float*>(second.y.at(i, 0));
+#pragma omp simd
+      for (int64_t j = 0; j < p.n; ++j) y[j] += more[j];
+    }
+  });
+}
+
 template <class Tile>
 bool run(const Gemm& p) {
   constexpr Dtype dtype = dtype_of<Tile>;
   const bool fits = p.a.dtype == dtype && p.b.dtype == dtype && p.a.row == 1 && p.b.column == 1 &&
                     p.y.dtype == Dtype::f32 && p.y.column == 1 && !p.bias.data && (p.beta == 0 || p.beta == 1);
   if (!fits) return false;
-  const bool keeps_b = p.n <= p.m;
-  const int64_t kept = keeps_b ? p.n : p.m, steps = part_of(p.k, most_steps), strips = part_of(kept, most_kept);
-  for (int64_t k0 = 0; k0 < p.k; k0 += steps)
-    for (int64_t first = 0; first < kept; first += strips) {
-      Gemm part = p;
-      const int64_t i = keeps_b ? 0 : first, j = keeps_b ? first : 0;
-      (keeps_b ? part.n : part.m) = std::min(strips, kept - first);
-      part.k = std::min(steps, p.k - k0);
-      part.a.data = p.a.at(i, k0);
-      part.b.data = p.b.at(k0, j);
-      part.y.data = p.y.at(i, j);
-      part.beta = k0 > 0 ? 1 : p.beta;
-      run_part<Tile>(part, keeps_b);
-    }
+  if (p.k < halved_from)
+    run_all<Tile>({p});
+  else
+    run_halves<Tile>(p);
   return true;
 }
 
