@@ -26,15 +26,9 @@ inline Curve gelu_curve(float x) {
 }
 
 /// gelu_curve for results that are stored in 16 bits: within 2e-5 of itself, at half the work. e^(m^2/2)
-/// erfc(m/sqrt(2)) / 2 is taken as w P(w) with w = 1 / (1 + 0.3 m), and 2^-64, which lets 2^(n + 64) always exist, is
-/// in both factors.
+/// erfc(m/sqrt(2)) / 2 is taken as w P(w) with w = 1 / (1 + 0.3 m).
 inline Curve narrow_gelu_curve(float x) {
-  constexpr float round = 0x1.8p23f + 127 + 64, unit = 0x1p-64f;
-  const float m = 14.5f < std::fabs(x) ? 14.5f : std::fabs(x), exponent = m * m * -0.72134752f;
-  const float shifted = exponent + round, f = exponent - (shifted - round);
-  const float bell = std::bit_cast<float>(std::bit_cast<uint32_t>(shifted) << 23) *
-                     math::polynomial(f, 0.999999285f * unit, 0.693121791f * unit, 0.240247443f * unit,
-                                      0.0559178665f * unit, 0.00957010407f * unit);
+  const float m = 14.5f < std::fabs(x) ? 14.5f : std::fabs(x), bell = math::narrow_exp2(m * m * -0.72134752f);
   const float w = 1 / (1 + 0.3f * m);
   const float tail =
       w * math::polynomial(w, 0.120057411f, 0.113922864f, 0.143473238f, -0.015597323f, 0.214848772f, -0.0767005235f);

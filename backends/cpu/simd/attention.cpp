@@ -12,10 +12,11 @@ namespace {
 using kernels::Attention;
 
 /// Scores to e^(score - largest), masked; what lies beyond `seen` becomes 0. Returns the row's logsumexp, and 1 / sum.
+template <bool narrow>
 float softmax_row(float* scores, int64_t seen, int64_t width, const float* factors, float& inverse_sum) {
   const float largest = reduce_array<MaxOfNumbers>(scores, seen);
-  const float sum = !factors ? exp_and_sum(scores, scores, largest, seen) : sum_of(seen, [=](int64_t t) {
-    const float share = math::exp_below(scores[t] - largest);
+  const float sum = !factors ? exp_and_sum<narrow>(scores, scores, largest, seen) : sum_of(seen, [=](int64_t t) {
+    const float share = math::exp_below_for<narrow>(scores[t] - largest);
     scores[t] = masked(share, factors[t]);
     return share;
   });
@@ -57,8 +58,8 @@ void attend(const View& o, const View& lse, const View& q, const View& k, const 
                                              Operand::words(size), options.scale);
       for (int64_t i = 0; i < exist; ++i) {
         if (drops) h.draw(factors, site, first + i);
-        row_lse[h.row(first + i)] =
-            softmax_row(scores + i * h.stride, h.seen_by(first + i), width, drops ? factors : nullptr, scales[i]);
+        row_lse[h.row(first + i)] = softmax_row<Tile::steps_per_word == 2>(scores + i * h.stride, h.seen_by(first + i),
+                                                                           width, drops ? factors : nullptr, scales[i]);
       }
       const float* probabilities = pack_rows<Tile>(scores, scores, h.stride, exist, width);
       multiply_words<Tile, Walk::along_rows>({result, exist, wide}, size, probabilities, h.stride, values,

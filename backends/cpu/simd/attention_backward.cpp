@@ -13,17 +13,18 @@ using kernels::Attention;
 
 /// Scores become P M, dp = dO V^T becomes scale * dS; both 0 from `seen` to `width`. `factors` is the row of M, or
 /// null.
+template <bool narrow>
 void gradient_row(float* scores, float* dp, float lse, float scale, const float* factors, int64_t seen, int64_t width) {
   float along;
   if (factors) {
     along = sum_of(seen, [=](int64_t t) {
-      scores[t] = math::exp_below(scores[t] - lse);
+      scores[t] = math::exp_below_for<narrow>(scores[t] - lse);
       dp[t] = masked(dp[t], factors[t]);
       return scores[t] * dp[t];
     });
   } else {
     along = sum_of(seen, [=](int64_t t) {
-      scores[t] = math::exp_below(scores[t] - lse);
+      scores[t] = math::exp_below_for<narrow>(scores[t] - lse);
       return scores[t] * dp[t];
     });
   }
@@ -81,8 +82,8 @@ void attend_gradients(const Tensors& x, const Attention& options, const Wanted& 
       scores_of(dp, gradient, values, 1);
       for (int64_t i = 0; i < exist; ++i) {
         if (drops) h.draw(factors, site, first + i);
-        gradient_row(scores + i * h.stride, dp + i * h.stride, lse[h.row(first + i)], options.scale,
-                     drops ? factors : nullptr, h.seen_by(first + i), whole);
+        gradient_row<Tile::steps_per_word == 2>(scores + i * h.stride, dp + i * h.stride, lse[h.row(first + i)],
+                                                options.scale, drops ? factors : nullptr, h.seen_by(first + i), whole);
       }
       // sum += shares^T (rows of this block)
       const auto add_transposed = [&](float* sum, float* shares, const Words& of, float* room) {

@@ -50,6 +50,8 @@ inline S stored(T x) {
 }
 
 #if CINTA_ISA_LEVEL == 2
+const bool has_bf16 = isa_level() >= isa_avx512_bf16;
+
 /// to_bf16 of 32 floats in one instruction, which reads subnormals as 0 and keeps the payload of a NaN: numbers beside
 /// either go the plain way.
 __attribute__((target("avx512bf16"))) void store_bf16(bf16* out, const float* in, int64_t count) {
@@ -112,7 +114,7 @@ void load(int64_t* out, Dtype dtype, const void* data, int64_t first, int64_t st
 }
 void store(Dtype dtype, void* data, int64_t first, int64_t stride, const float* in, int64_t count) {
 #if CINTA_ISA_LEVEL == 2
-  if (dtype == Dtype::bf16 && stride == 1 && isa_level() >= isa_avx512_bf16)
+  if (dtype == Dtype::bf16 && stride == 1 && has_bf16)
     return store_bf16(static_cast<bf16*>(data) + first, in, count);
 #endif
   store_any(dtype, data, first, stride, in, count);

@@ -30,7 +30,7 @@ struct Exponentials {
   template <class S>
   Exponentials(Values<S> x, int64_t count) : largest(reduce_array_in<MaxOfNumbers, float>(x, count)) {
     const float shift = largest == -math::infinity ? 0 : largest;
-    sum = sum_of(count, [=](int64_t j) { return math::exp_below(x[j] - shift); });
+    sum = sum_of(count, [=](int64_t j) { return math::exp_below_for<is_narrow<S>>(x[j] - shift); });
   }
   void add(const Exponentials& other) {
     if (other.sum == 0) return;  // all of them -infinity
@@ -83,7 +83,7 @@ void gradient_of_piece(float* out, Values<S> x, int64_t count, int64_t label, fl
   const bool here = label >= 0 && label < count;
   const float at_label = here ? scale * (math::expm1(x[label] - shift) + (smoothing - share)) : 0;
 #pragma omp simd
-  for (int64_t j = 0; j < count; ++j) out[j] = scale * (math::exp_below(x[j] - shift) - share);
+  for (int64_t j = 0; j < count; ++j) out[j] = scale * (math::exp_below_for<is_narrow<S>>(x[j] - shift) - share);
   if (here) out[label] = at_label;
 }
 

@@ -72,6 +72,21 @@ inline Scaled exp_parts(float x, float low) {
 }
 inline float exp_below(float x) { return exp_parts(x, 0).value(); }
 
+/// 2^x for -174 <= x <= 63, within 3e-6 of itself: for what is stored in 16 bits. 2^-64, which lets 2^(n + 64) always
+/// exist, is in the coefficients.
+inline float narrow_exp2(float x) {
+  constexpr float round = 0x1.8p23f + 127 + 64, unit = 0x1p-64f;
+  const float shifted = x + round, f = x - (shifted - round);
+  return std::bit_cast<float>(std::bit_cast<uint32_t>(shifted) << 23) *
+         polynomial(f, 0.999999285f * unit, 0.693121791f * unit, 0.240247443f * unit, 0.0559178665f * unit,
+                    0.00957010407f * unit);
+}
+/// e^x for x <= 44, for results of 16 bits or of more.
+template <bool narrow>
+inline float exp_below_for(float x) {
+  return narrow ? narrow_exp2((-120 > x ? -120 : x) * 1.44269504f) : exp_below(x);
+}
+
 /// e^(-x^2/2), with the square to twice the precision.
 inline Scaled bell(float x) {
   const float high = std::bit_cast<float>(std::bit_cast<uint32_t>(x) & 0xfffff000u);

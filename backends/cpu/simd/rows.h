@@ -26,6 +26,10 @@ struct Values {
   const S* data;
   float operator[](int64_t i) const { return value_of(data[i]); }
 };
+/// True iff what a loop reads has 16 bits, so that what it computes needs few more.
+template <class S>
+inline constexpr bool is_narrow = sizeof(S) == 2;
+
 /// Calls f<S>() with the type that its loops read: bf16 if that is what all of these hold, or else float, which other
 /// types are first converted to.
 template <class F>
@@ -117,8 +121,9 @@ inline Pair sums_of(int64_t count, Term term) {
 }
 
 /// out = e^(x - shift), which is also summed. out may be x.
+template <bool narrow = false>
 inline float exp_and_sum(float* out, const float* x, float shift, int64_t count) {
-  return sum_of(count, [=](int64_t i) { return out[i] = math::exp_below(x[i] - shift); });
+  return sum_of(count, [=](int64_t i) { return out[i] = math::exp_below_for<narrow>(x[i] - shift); });
 }
 
 #include "cinta/backends/cpu/isa_end.h"
