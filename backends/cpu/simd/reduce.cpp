@@ -6,6 +6,7 @@
 #include "cinta/backends/cpu/isa.h"
 #include "cinta/backends/cpu/simd/columns.h"
 #include "cinta/backends/cpu/simd/map.h"
+#include "cinta/backends/cpu/simd/rows.h"
 #include "cinta/backends/kernels/reduce.h"
 
 #include "cinta/backends/cpu/isa_begin.h"
@@ -91,10 +92,20 @@ void reduce_columns(const Nest& nest, int64_t chunk, int64_t chunks, double* par
                     count = std::min(column_block, columns - block * column_block);
       const int64_t origin = nest.kept.offset(0, first);
       std::fill_n(lanes, count, static_cast<T>(Op::start));
-      for (int64_t r = c * chunk; r < std::min(total, (c + 1) * chunk); ++r) {
-        const T* values = read(nest.x, origin + nest.reduced.offset(0, r), stride, count, buffer);
+      const int64_t end = std::min(total, (c + 1) * chunk);
+      const auto add = [&](const auto& values) {
 #pragma omp simd
-        for (int64_t j = 0; j < count; ++j) lanes[j] = Op::add(lanes[j], values[j]);
+        for (int64_t j = 0; j < count; ++j) lanes[j] = Op::add(lanes[j], static_cast<T>(values[j]));
+      };
+      const auto* halves = nest.x.dtype == Dtype::bf16 && stride == 1 ? nest.x.as<const bf16>() : nullptr;
+      for (int64_t r = c * chunk, row = origin + nest.reduced.offset(0, r), next; r < end; ++r, row = next) {
+        next = r + 1 < end ? origin + nest.reduced.offset(0, r + 1) : row;
+        if (halves) {
+          if (next != row + count) prefetch(halves + next, count * size_of(Dtype::bf16));  // or it comes by itself
+          add(Values<bf16>{halves + row});
+        } else {
+          add(read(nest.x, row, stride, count, buffer));
+        }
       }
       std::copy_n(lanes, count, partial + c * kept + first);
     }
