@@ -30,7 +30,7 @@ struct Exponentials {
   template <class S>
   Exponentials(Values<S> x, int64_t count) : largest(reduce_array_in<MaxOfNumbers, float>(x, count)) {
     const float shift = largest == -math::infinity ? 0 : largest;
-    sum = sum_of(count, [=](int64_t j) { return math::exp_below_for<is_narrow<S>>(x[j] - shift); });
+    sum = sum_of(count, [=](int64_t j) { return math::exp_share(x[j] - shift); });
   }
   void add(const Exponentials& other) {
     if (other.sum == 0) return;  // all of them -infinity

@@ -72,19 +72,26 @@ inline Scaled exp_parts(float x, float low) {
 }
 inline float exp_below(float x) { return exp_parts(x, 0).value(); }
 
-/// 2^x for -174 <= x <= 63, within 3e-6 of itself: for what is stored in 16 bits. 2^-64, which lets 2^(n + 64) always
-/// exist, is in the coefficients.
-inline float narrow_exp2(float x) {
-  constexpr float round = 0x1.8p23f + 127 + 64, unit = 0x1p-64f;
+/// 2^x for -174 <= x <= 63, where the coefficients give 2^f for |f| <= 1/2. 2^-64 in them lets 2^(n + 64) always exist.
+template <class... Floats>
+inline float exp2_by(float x, Floats... coefficients) {
+  constexpr float round = 0x1.8p23f + 127 + 64;
   const float shifted = x + round, f = x - (shifted - round);
-  return std::bit_cast<float>(std::bit_cast<uint32_t>(shifted) << 23) *
-         polynomial(f, 0.999999285f * unit, 0.693121791f * unit, 0.240247443f * unit, 0.0559178665f * unit,
-                    0.00957010407f * unit);
+  return std::bit_cast<float>(std::bit_cast<uint32_t>(shifted) << 23) * polynomial(f, (coefficients * 0x1p-64f)...);
+}
+/// 2^x within 3e-6 of itself: for what is stored in 16 bits.
+inline float narrow_exp2(float x) {
+  return exp2_by(x, 0.999999285f, 0.693121791f, 0.240247443f, 0.0559178665f, 0.00957010407f);
 }
 /// e^x for x <= 44, for results of 16 bits or of more.
 template <bool narrow>
 inline float exp_below_for(float x) {
   return narrow ? narrow_exp2((-120 > x ? -120 : x) * 1.44269504f) : exp_below(x);
+}
+/// e^x for x <= 0, within 2e-7 of 1, and 1 of 0: a share that is added to others, of which one is about 1.
+inline float exp_share(float x) {
+  return exp2_by((-120 > x ? -120 : x) * 1.44269504f, 1.0f, 0.693147004f, 0.240222424f, 0.0555073358f, 0.00967151299f,
+                 0.00132647273f);
 }
 
 /// e^(-x^2/2), with the square to twice the precision.
