@@ -24,8 +24,8 @@ inline int64_t row_chunk(int64_t columns) {
 
 /// y = the partial results of all chunks combined in order, + beta * y. `layout` is a loop nest that has y as its view
 /// `number`; partial[chunk * layout.count + k] belongs to its element k.
-template <class Op>
-void combine(const View& y, const Layout& layout, int number, const double* partial, int64_t chunks, float beta) {
+template <class Op, class T>
+void combine(const View& y, const Layout& layout, int number, const T* partial, int64_t chunks, float beta) {
   const int64_t row = layout.row(), stride = layout.strides[number][layout.rank - 1];
   parallel_for(layout.count, 16384, [&](int64_t begin, int64_t end) {
     double results[column_block], old[column_block];
@@ -33,7 +33,8 @@ void combine(const View& y, const Layout& layout, int number, const double* part
       const int64_t count = std::min({end - at, row - at % row, column_block}), first = layout.offset(number, at);
       std::fill_n(results, count, Op::start);
       for (int64_t c = 0; c < chunks; ++c)
-        for (int64_t j = 0; j < count; ++j) results[j] = Op::merge(results[j], partial[c * layout.count + at + j]);
+        for (int64_t j = 0; j < count; ++j)
+          results[j] = Op::merge(results[j], double{partial[c * layout.count + at + j]});
       if (beta != 0) {
         load(old, y.dtype, y.data, first, stride, count);
         for (int64_t j = 0; j < count; ++j) results[j] += beta * old[j];
@@ -50,9 +51,9 @@ void combine(const View& y, const Layout& layout, int number, const double* part
 template <class Body>
 void column_sums(int64_t rows, int64_t columns, const View& sums, float beta, const Body& body) {
   const int64_t chunk = std::min(row_chunk(columns), std::max<int64_t>(32, (rows + 3) / 4)),  // few rows have two, too
-                chunks = (rows + chunk - 1) / chunk;
+      chunks = (rows + chunk - 1) / chunk;
   const int64_t blocks = (columns + column_block - 1) / column_block;
-  double* partial = sums ? scratch<double>(chunks * columns, Workspace::call) : nullptr;
+  float* partial = sums ? scratch<float>(chunks * columns, Workspace::call) : nullptr;
   parallel_for(chunks * blocks, 1, [&](int64_t begin, int64_t end) {
     for (int64_t job = begin; job < end; ++job) {
       const int64_t c = job / blocks, first = job % blocks * column_block,

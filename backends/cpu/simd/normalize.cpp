@@ -37,8 +37,8 @@ void forward(const View& y, const View& y_too, const View& normal, const View& m
 void backward(const Summed& dx, const View& dx_too, const Summed& dgain, const Summed& dbias, const View& dy,
               const View& normal, const View& x, const View& mean, const View& rstd, const View& gain, bool centred) {
   const int64_t n = columns_of(dy), rows = rows_of(dy);
-  double* partial = scratch<double>(partial_sums(rows, n, 2) + n, Workspace::call);
-  const float* g = parameter(gain, n, 1, reinterpret_cast<float*>(partial + partial_sums(rows, n, 2)));
+  float* partial = scratch<float>(partial_sums(rows, n, 2) + n, Workspace::call);
+  const float* g = parameter(gain, n, 1, partial + partial_sums(rows, n, 2));
   sum_over_rows(rows, n, 4, {dgain, dbias}, partial, [&](int64_t begin, int64_t end, float** sums, float* buffer) {
     for (int64_t r = begin; r < end; ++r) {
       const float *gradient = read_row(dy, r, n, buffer), *in = read_row(normal ? normal : x, r, n, buffer + n);

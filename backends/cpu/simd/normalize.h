@@ -60,7 +60,7 @@ struct Summed {
 /// Calls rows(begin, end, sums, buffers) for fixed chunks of rows on all threads, where sums[i] has room for the
 /// columns of gradient i and `buffers` for `buffer_rows` rows; then stores each gradient that is present.
 template <int count, class Rows>
-void sum_over_rows(int64_t rows, int64_t columns, int buffer_rows, const Summed (&gradients)[count], double* partial,
+void sum_over_rows(int64_t rows, int64_t columns, int buffer_rows, const Summed (&gradients)[count], float* partial,
                    const Rows& body) {
   const int64_t chunk = std::clamp<int64_t>(16384 / std::max<int64_t>(1, columns), 8, 256);
   const int64_t chunks = (rows + chunk - 1) / chunk;
@@ -78,7 +78,7 @@ void sum_over_rows(int64_t rows, int64_t columns, int buffer_rows, const Summed 
       combine<Sum>(view, Layout{view}, 0, partial + i * chunks * columns, chunks, gradients[i].beta);
 }
 
-/// Doubles that sum_over_rows needs for `count` gradients.
+/// Floats that sum_over_rows needs for `count` gradients.
 inline int64_t partial_sums(int64_t rows, int64_t columns, int count) { return (rows / 8 + 1) * columns * count; }
 
 #include "cinta/backends/cpu/isa_end.h"

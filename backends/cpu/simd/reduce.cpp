@@ -79,7 +79,7 @@ void reduce_rows(const Nest& nest, int64_t chunk, int64_t chunks, double* partia
 
 /// The same where the fastest dimension is kept: blocks of columns, each over one chunk of the reduced elements.
 template <class Op, class T>
-void reduce_columns(const Nest& nest, int64_t chunk, int64_t chunks, double* partial) {
+void reduce_columns(const Nest& nest, int64_t chunk, int64_t chunks, T* partial) {
   const int64_t total = nest.reduced.count, kept = nest.kept.count, columns = nest.kept.row();
   const int64_t stride = nest.kept.strides[0][nest.kept.rank - 1], blocks = (columns + column_block - 1) / column_block;
   const int64_t jobs = kept / columns * blocks * chunks;
@@ -121,9 +121,15 @@ void reduce(const View& y, const View& x, float beta) {
       reduced.count > 1 && (kept.count == 1 || reduced.strides[0][reduced.rank - 1] < kept.strides[0][kept.rank - 1]);
   const int64_t chunk = rows ? grain / 2 : row_chunk(kept.row());
   const int64_t chunks = (reduced.count + chunk - 1) / chunk;
-  double* partial = scratch<double>(kept.count * chunks, Workspace::call);
-  rows ? reduce_rows<Op, T>(nest, chunk, chunks, partial) : reduce_columns<Op, T>(nest, chunk, chunks, partial);
-  combine<Op>(y, kept, 1, partial, chunks, beta);
+  if (rows) {
+    double* partial = scratch<double>(kept.count * chunks, Workspace::call);
+    reduce_rows<Op, T>(nest, chunk, chunks, partial);
+    combine<Op>(y, kept, 1, partial, chunks, beta);
+  } else {
+    T* partial = scratch<T>(kept.count * chunks, Workspace::call);
+    reduce_columns<Op, T>(nest, chunk, chunks, partial);
+    combine<Op>(y, kept, 1, partial, chunks, beta);
+  }
 }
 
 template <class Op>

@@ -56,8 +56,8 @@ void backward_with(View dx, View dresidual, View dx_bias, View dgain, View dbias
   const int64_t n = columns_of(sum), rows = rows_of(sum);
   const DropoutRecord site(dropout);
   const bool drops = dropout.p > 0;
-  double* partial = scratch<double>(partial_sums(rows, n, 3) + n, Workspace::call);
-  const float* g = parameter(gain, n, 1, reinterpret_cast<float*>(partial + partial_sums(rows, n, 3)));
+  float* partial = scratch<float>(partial_sums(rows, n, 3) + n, Workspace::call);
+  const float* g = parameter(gain, n, 1, partial + partial_sums(rows, n, 3));
   const Summed summed[] = {{dgain, beta_gain}, {dbias, beta_bias}, {dx_bias, beta_x_bias}};
   sum_over_rows(rows, n, 5, summed, partial, [&](int64_t begin, int64_t end, float** sums, float* buffer) {
     float* factors = buffer + 4 * n;
