@@ -96,7 +96,9 @@ const Case cases[] = {{256, 256, 2048, true, false},
                       {1031, 261, 258},
                       {1100, 300, 130, false, true},
                       {257, 256, 32769, true},
-                      {600, 1030, 2049, true}};
+                      {600, 1030, 2049, true},
+                      {65, 391, 258, false, true},
+                      {121, 1300, 66, false, true, 2}};
 
 std::string name(const Case& c) {
   return join(c.m, "x", c.n, "x", c.k, c.a_transposed ? " t" : " n", c.b_transposed ? "t" : "n", " gap ", c.gap,

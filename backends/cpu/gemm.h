@@ -21,6 +21,11 @@ struct Gemm {
   Matrix y, a, b;
   Matrix bias;  ///< added to each element by its strides (0 repeats a value); data is null when there is none
   float alpha = 1, beta = 0;
+
+  /// The same numbers: y^T = b^T a^T.
+  Gemm transposed() const {
+    return {n, m, k, y.transposed(), b.transposed(), a.transposed(), bias.transposed(), alpha, beta};
+  }
 };
 
 /// The product of this machine's instruction set: on all threads, or, inside a parallel_for, on the calling one.

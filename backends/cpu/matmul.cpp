@@ -54,11 +54,7 @@ bool multiply_parts(const Gemm& p) {
 /// One product whose sizes are all positive.
 void multiply(Gemm p) {
   // A result that lies by columns is the transposed product by rows.
-  if (p.y.column != 1 && p.y.row == 1) {
-    std::swap(p.m, p.n);
-    std::swap(p.a, p.b);
-    for (Matrix* m : {&p.y, &p.a, &p.b, &p.bias}) *m = m->transposed();
-  }
+  if (p.y.column != 1 && p.y.row == 1) p = p.transposed();
   // A stride along a dimension of size 1 says nothing; give it the value that a dense matrix has.
   if (p.m == 1 && p.a.column == 1) p.a.row = p.k;
   if (p.k == 1 && p.a.row == 1) p.a.column = p.m;

@@ -1,5 +1,6 @@
 // The product whose sum runs along the rows of a, as a layer's output and its input's gradient do, with AVX-512: a is
-// read where it lies, and stripes of b are packed, each by the threads that multiply with it.
+// read where it lies, and stripes of b are packed, each by the threads that multiply with it. y lies by rows, or, where
+// a layer of few samples is taken as the transposed product, by columns.
 #include <algorithm>
 #include <atomic>
 
@@ -60,7 +61,7 @@ constexpr int64_t most_packed = 384 << 10;  ///< bytes of a stripe of b, which i
 constexpr int64_t rows_of_block = 192;      ///< of a: a tile of the loop multiplies a block by a stripe, at most
 /// Of a's rows so many are cut in halves, each of which goes through all stripes: two threads then write rows of their
 /// own, as those do that compute row by row, and where they share no cache lines that both have read are slow to write
-/// (2 GB/s; bf16[2048,256] x [256,1024] 378, 424 GF/s). Of fewer rows it would not pay to pack b twice.
+/// (2 GB/s; bf16[2048,256] x [256,1024] 378, 424 GF/s). Of fewer rows it pays to pack b twice if b is small beside a.
 constexpr int64_t halved_from = 1024;
 
 std::atomic<int64_t> numbers{1};  ///< of stripes, over all jobs
@@ -87,7 +88,8 @@ struct Job {
     if (packed_number != first_number + stripe) {
       part.pack(packed);
       std::fill_n(bias, count * panel_columns, 0.0f);
-      if (p.bias.data) load(bias, p.bias.dtype, p.bias.at(0, first * panel_columns), 0, p.bias.column, part.strips);
+      if (p.bias.data && p.y.column == 1)
+        load(bias, p.bias.dtype, p.bias.at(0, first * panel_columns), 0, p.bias.column, part.strips);
     }
     packed_number = first_number + stripe;
     for (int64_t i = first_row(block); i < std::min(p.m, first_row(block + 1)); i += panel_rows)
@@ -106,6 +108,11 @@ struct Job {
       Tile::template multiply_to<Walk::along_rows>(put, row_of_a(i - above), pitch, panel, panel_columns,
                                                    p.k / Tile::steps_per_word, ahead);
     };
+    if (p.y.column != 1) {  // room for a square of whole vectors
+      alignas(64) float sums[vector_width * panel_columns];
+      multiply_to(PutTile{sums, panel_columns, 1, false});
+      return store_transposed(i - above, above, j, sums);
+    }
     if (above == 0 && j + panel_columns <= p.n) {
       if (p.y.dtype == Dtype::f32)
         return multiply_to(PutF32{static_cast<float*>(p.y.at(i, j)), p.y.row, bias, p.beta != 0});
@@ -122,6 +129,28 @@ struct Job {
       store(p.y.dtype, p.y.at(i - above + r, j), 0, 1, line, columns);
     }
   }
+
+  /// The register tile of a y that lies by columns, from row `above` of the tile's on, with its bias, which goes by
+  /// rows.
+  void store_transposed(int64_t i, int64_t above, int64_t j, const float* sums) const {
+    alignas(64) float block[vector_width * vector_width], bias[vector_width]{};
+    const auto exist = static_cast<__mmask16>(((1 << panel_rows) - 1) & -(1 << above));
+    if (p.bias.data) load(bias, p.bias.dtype, p.bias.at(i, 0), 0, p.bias.row, panel_rows);
+    for (int64_t half = 0; half < panel_columns; half += vector_width) {
+      transpose_block(block, vector_width, sums + half, panel_columns);
+      const __m512 added = _mm512_load_ps(bias);
+      for (int64_t c = 0; c < std::min<int64_t>(vector_width, p.n - j - half); ++c) {
+        const __m512 line = _mm512_add_ps(_mm512_load_ps(block + c * vector_width), added);
+        if (p.y.dtype == Dtype::f32)
+          _mm512_mask_storeu_ps(p.y.at(i, j + half + c), exist, line);
+        else
+          store_bf16(p.y.at(i, j + half + c), exist, line);
+      }
+    }
+  }
+  [[gnu::target("avx512bf16")]] static void store_bf16(void* to, __mmask16 exist, __m512 values) {
+    _mm256_mask_storeu_epi16(to, exist, (__m256i)_mm512_cvtneps_pbh(values));
+  }
 };
 
 template <class Tile, class Operand>
@@ -130,7 +159,8 @@ void run_with(const Gemm& p, const Operand& b) {
                 bytes = panels * b.panel_words() * static_cast<int64_t>(sizeof(float)),
                 stripes = std::min(panels, std::max<int64_t>(2, (bytes + most_packed - 1) / most_packed)),
                 blocks = round_up(std::max<int64_t>(8, (p.m + rows_of_block - 1) / rows_of_block), 2);
-  const Job<Tile, Operand> job{p, b, panels, stripes, blocks, p.m < halved_from ? 1 : 2, numbers.fetch_add(stripes)};
+  const int64_t halves = p.m < std::min(halved_from, 4 * p.n) ? 1 : 2;
+  const Job<Tile, Operand> job{p, b, panels, stripes, blocks, halves, numbers.fetch_add(stripes)};
   parallel_for(stripes * blocks, 1, [&](int64_t tile, int64_t) { job.multiply_tile(tile); });
 }
 
@@ -144,8 +174,10 @@ bool run(const Gemm& p) {
   };
   const bool types = p.a.dtype == dtype && p.b.dtype == dtype && (p.y.dtype == dtype || p.y.dtype == Dtype::f32),
              adds = p.beta == 1 && p.y.dtype == Dtype::f32 && !p.bias.data,
-             plain = p.alpha == 1 && (adds || p.beta == 0) && (!p.bias.data || p.bias.row == 0);
-  if (!types || !plain || p.a.column != 1 || !in_words(p.a, p.a.row) || p.y.column != 1 || p.m < panel_rows)
+             by_rows = p.y.column == 1 && (adds || p.beta == 0) && (!p.bias.data || p.bias.row == 0),
+             by_columns = p.y.row == 1 && p.beta == 0 && (!p.bias.data || p.bias.column == 0);
+  if (!types || p.alpha != 1 || p.a.column != 1 || !in_words(p.a, p.a.row) || !(by_rows || by_columns) ||
+      p.m < panel_rows)
     return false;
   const auto* b = static_cast<const ValueOf<Tile>*>(p.b.data);
   if (p.b.column == 1) {
