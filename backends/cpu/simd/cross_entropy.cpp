@@ -111,7 +111,7 @@ void cross_entropy_backward_with(View dlogits, View dloss, View logits, View lse
 }
 
 void cross_entropy_backward(View dlogits, View dloss, View logits, View lse, View labels, CrossEntropy options) {
-  with_read_type({logits},
+  with_read_type({logits, dlogits},
                  [&]<class S>() { cross_entropy_backward_with<S>(dlogits, dloss, logits, lse, labels, options); });
 }
 

@@ -26,7 +26,7 @@ struct Values {
   const S* data;
   float operator[](int64_t i) const { return value_of(data[i]); }
 };
-/// True iff what a loop reads has 16 bits, so that what it computes needs few more.
+/// True iff what a loop reads, and writes if it asked for both, has 16 bits, so that in between few more are needed.
 template <class S>
 inline constexpr bool is_narrow = sizeof(S) == 2;
 
