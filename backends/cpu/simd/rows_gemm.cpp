@@ -175,7 +175,7 @@ bool run(const Gemm& p) {
   const bool types = p.a.dtype == dtype && p.b.dtype == dtype && (p.y.dtype == dtype || p.y.dtype == Dtype::f32),
              adds = p.beta == 1 && p.y.dtype == Dtype::f32 && !p.bias.data,
              by_rows = p.y.column == 1 && (adds || p.beta == 0) && (!p.bias.data || p.bias.row == 0),
-             by_columns = p.y.row == 1 && p.beta == 0 && (!p.bias.data || p.bias.column == 0);
+             by_columns = p.y.row == 1 && p.y.column != 1 && p.beta == 0 && (!p.bias.data || p.bias.column == 0);
   if (!types || p.alpha != 1 || p.a.column != 1 || !in_words(p.a, p.a.row) || !(by_rows || by_columns) ||
       p.m < panel_rows)
     return false;
