@@ -136,9 +136,9 @@ struct Job {
     alignas(64) float block[vector_width * vector_width], bias[vector_width]{};
     const auto exist = static_cast<__mmask16>(((1 << panel_rows) - 1) & -(1 << above));
     if (p.bias.data) load(bias, p.bias.dtype, p.bias.at(i, 0), 0, p.bias.row, panel_rows);
+    const __m512 added = _mm512_load_ps(bias);
     for (int64_t half = 0; half < panel_columns; half += vector_width) {
       transpose_block(block, vector_width, sums + half, panel_columns);
-      const __m512 added = _mm512_load_ps(bias);
       for (int64_t c = 0; c < std::min<int64_t>(vector_width, p.n - j - half); ++c) {
         const __m512 line = _mm512_add_ps(_mm512_load_ps(block + c * vector_width), added);
         if (p.y.dtype == Dtype::f32)
