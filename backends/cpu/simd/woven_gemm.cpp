@@ -9,6 +9,7 @@
 #include "cinta/backends/cpu/gemm.h"
 #include "cinta/backends/cpu/parallel.h"
 #include "cinta/backends/cpu/simd/gemm_operand.h"
+#include "cinta/backends/kernels/elementwise.h"
 #include "cinta/core/context.h"
 #include "cinta/core/tensor.h"
 
@@ -127,14 +128,7 @@ void run_halves(const Gemm& p) {
   second.y = {rest.view().data, p.n, 1, Dtype::f32};
   second.beta = 0;
   run_all<Tile>({first, second});
-  parallel_for(p.m, std::max<int64_t>(1, 16384 / p.n), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      auto* y = static_cast<float*>(p.y.at(i, 0));
-      const auto* more = static_cast<const float*>(second.y.at(i, 0));
-#pragma omp simd
-      for (int64_t j = 0; j < p.n; ++j) y[j] += more[j];
-    }
-  });
+  kernels::accumulate(cpu, View{p.y.data, {p.m, p.n}, {p.y.row, p.y.column}, p.y.dtype, true}, rest);
 }
 
 template <class Tile>
