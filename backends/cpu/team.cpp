@@ -5,6 +5,9 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
+
 #if CINTA_WITH_OPENMP
 #include <omp.h>
 #endif
@@ -13,6 +16,11 @@ namespace cinta {
 namespace {
 
 thread_local bool inside_tile = false;
+
+/// A thread whose share is done gives those that are at theirs as long again, but no longer than this, before it takes
+/// tiles of them: what a tile reads and writes lies in its owner's caches, where the next loop will want it. Of a step
+/// of MLP 784-256-128-10 it leaves 0.87 of the time where two threads share no cache; with 20 us, all of it.
+constexpr std::chrono::microseconds longest_patience{100};
 
 /// A moment's rest for the other thread of this core.
 void pause() {
@@ -60,11 +68,13 @@ Team::~Team() {
 }
 
 void Team::run(uint32_t tiles, uint32_t how, Body body, const void* context) {
-  body_ = body, context_ = context, tiles_ = tiles;
+  body_ = body, context_ = context;
+  tiles_.store(tiles, std::memory_order_relaxed);
   done_.store(0, std::memory_order_relaxed);
   const uint32_t loop = loop_.load(std::memory_order_relaxed) + 1;
-  for (size_t i = 0; i < shares_.size(); ++i)
-    shares_[i].left.store(uint64_t{loop} << 32 | how | (first_of(i + 1) - first_of(i)), std::memory_order_release);
+  for (int i = 0; i < size(); ++i)
+    shares_[static_cast<size_t>(i)].left.store(uint64_t{loop} << 32 | how | (first_of(i + 1) - first_of(i)),
+                                               std::memory_order_release);
   loop_.store(loop, std::memory_order_release);
   loop_.notify_all();
   inside_tile = true;
@@ -83,11 +93,36 @@ void Team::run(uint32_t tiles, uint32_t how, Body body, const void* context) {
 }
 
 void Team::claim_all(int index) {
-  for (int i = 0; i < size(); ++i) {
-    uint32_t claimed = 0;
-    while (claim_one((index + i) % size())) ++claimed;
-    if (claimed) finish(claimed);
+  using Clock = std::chrono::steady_clock;
+  const uint32_t loop = loop_.load(std::memory_order_relaxed);
+  const Clock::time_point begin = Clock::now();
+  claim_share(index);
+  bool waits = false;
+  for (int i = 1; i < size(); ++i) {
+    const int other = (index + i) % size();
+    if (unclaimed(other) == first_of(other + 1) - first_of(other))
+      claim_share(other);
+    else
+      waits |= unclaimed(other) > 0;
   }
+  if (!waits) return;
+  // Looks at what all write once, when they end, and not at the shares, whose owners would have to fetch them back.
+  const Clock::time_point end = Clock::now(), until = end + std::min<Clock::duration>(end - begin, longest_patience);
+  while (turns_ > 0 && Clock::now() < until && done_.load(std::memory_order_acquire) != tiles_) {
+    if (loop_.load(std::memory_order_relaxed) != loop) return;
+    pause();
+  }
+  for (int i = 1; i < size(); ++i) claim_share((index + i) % size());
+}
+
+void Team::claim_share(int share) {
+  uint32_t claimed = 0;
+  while (claim_one(share)) ++claimed;
+  if (claimed) finish(claimed);
+}
+
+uint32_t Team::unclaimed(int share) const {
+  return static_cast<uint32_t>(shares_[static_cast<size_t>(share)].left.load(std::memory_order_relaxed));
 }
 
 bool Team::claim_one(int share) {
@@ -97,7 +132,7 @@ bool Team::claim_one(int share) {
     const auto left = static_cast<uint32_t>(seen);
     if (left == 0 || left == one_each) return false;
   } while (!of_share.compare_exchange_weak(seen, seen - 1, std::memory_order_acq_rel, std::memory_order_acquire));
-  body_(context_, first_of(static_cast<size_t>(share) + 1) - static_cast<uint32_t>(seen));
+  body_(context_, first_of(share + 1) - static_cast<uint32_t>(seen));
   return true;
 }
 

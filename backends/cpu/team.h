@@ -20,7 +20,8 @@ class Team {
 
   int size() const { return static_cast<int>(shares_.size()); }
   /// Calls `body(context, tile)` once for each of fewer than 2^31 tiles. Threads claim them one at a time: each those
-  /// of its own share first, the same from loop to loop, whose operands its caches hold; then what others have left.
+  /// of its own share first, the same from loop to loop, whose operands its caches hold; then shares that nobody has
+  /// begun, as their threads sleep or do something else; and, after a while, what is left of those at work.
   void claim(int64_t tiles, Body body, const void* context) { run(static_cast<uint32_t>(tiles), 0, body, context); }
   /// Calls `body(context, i)` once on each thread i, the calling one being 0.
   void each(Body body, const void* context) { run(0, one_each, body, context); }
@@ -32,19 +33,23 @@ class Team {
 
   void run(uint32_t tiles, uint32_t how, Body body, const void* context);
   void help(int index);
-  bool claim_one(int share);
+  /// Claims what it may of the loop that goes on, its own share first.
   void claim_all(int index);
+  void claim_share(int share);
+  bool claim_one(int share);
+  uint32_t unclaimed(int share) const;
   void finish(uint32_t tiles);
   /// The first tile of a share; where not all are as large, the calling thread's is among the larger, as it is awake.
-  uint32_t first_of(size_t share) const {
-    return static_cast<uint32_t>((uint64_t{tiles_} * share + shares_.size() - 1) / shares_.size());
+  uint32_t first_of(int share) const {
+    const uint64_t tiles = tiles_, of_all = shares_.size();
+    return static_cast<uint32_t>((tiles * static_cast<uint64_t>(share) + of_all - 1) / of_all);
   }
   uint32_t wait_for_loop(uint32_t seen) const;
 
   // Of the loop that goes on. Written while nobody holds a tile, read by who holds one, or by all of one_each.
   Body body_ = nullptr;
   const void* context_ = nullptr;
-  uint32_t tiles_ = 0;
+  std::atomic<uint32_t> tiles_{0};  ///< read by those, too, that look whether there is something left
 
   // Of each thread: the number of the loop in the upper half, tiles of its share that nobody has claimed in the lower.
   // A claim that succeeds belongs to the loop that goes on, however late its thread is: no loop ends before all that
