@@ -92,18 +92,19 @@ struct Job {
         load(bias, p.bias.dtype, p.bias.at(0, first * panel_columns), 0, p.bias.column, part.strips);
     }
     packed_number = first_number + stripe;
+    const int64_t of_thread = std::min(p.m, first_row(block / of_half * of_half + of_half));  // its half ends there
     for (int64_t i = first_row(block); i < std::min(p.m, first_row(block + 1)); i += panel_rows)
       for (int64_t c = 0; c < count; ++c)
         multiply_panel(i, (first + c) * panel_columns, packed + c * b.panel_words(), bias + c * panel_columns,
-                       c + 1 == count);
+                       c + 1 == count && i + 2 * panel_rows <= of_thread);
   }
 
-  /// The register tile of y at (i, j); the last one of a's rows fetches the next rows.
-  void multiply_panel(int64_t i, int64_t j, const float* panel, const float* bias, bool last) const {
+  /// The register tile of y at (i, j), which fetches the rows of a that come next if it is to.
+  void multiply_panel(int64_t i, int64_t j, const float* panel, const float* bias, bool fetches) const {
     const int64_t above = std::max<int64_t>(0, i + panel_rows - p.m);  // at the lower edge, rows done before
     const auto row_of_a = [&](int64_t row) { return static_cast<const float*>(p.a.at(row, 0)); };
     const int64_t pitch = p.a.row / Tile::steps_per_word;
-    const RowsAhead ahead{last && i + 2 * panel_rows <= p.m ? row_of_a(i + panel_rows) : nullptr, pitch};
+    const RowsAhead ahead{fetches ? row_of_a(i + panel_rows) : nullptr, pitch};
     const auto multiply_to = [&](const auto& put) {
       Tile::template multiply_to<Walk::along_rows>(put, row_of_a(i - above), pitch, panel, panel_columns,
                                                    p.k / Tile::steps_per_word, ahead);
