@@ -40,6 +40,7 @@ Team* team() {
 }
 
 std::atomic<bool> rehearsing{false};
+thread_local std::optional<bool> pretended_far;
 
 }  // namespace
 
@@ -62,6 +63,10 @@ void parallel_tiles(int64_t count, int64_t grain, void (*body)(const void*, int6
     return once ? helpers->each(call, &run) : helpers->claim(tiles, call, &run);
   for (int64_t tile = 0; tile < (once ? std::min<int64_t>(tiles, 1) : tiles); ++tile) run(tile);
 }
+
+bool threads_far_apart() { return pretended_far.value_or(own_team && own_team->far_apart()); }
+
+void pretend_far_apart(std::optional<bool> far) { pretended_far = far; }
 
 namespace {
 

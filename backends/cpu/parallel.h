@@ -1,6 +1,7 @@
 // The one parallel loop and the one source of workspace of the CPU backend.
 #pragma once
 #include <cstdint>
+#include <optional>
 
 namespace cinta {
 
@@ -23,6 +24,12 @@ void parallel_for(int64_t count, int64_t grain, const Body& body) {
 /// From now on each thread does one tile of a parallel_for at most, and workspaces start anew: what a kernel asks for
 /// is seen without doing its work. No kernel runs meanwhile.
 void rehearse_tiles(bool on);
+
+/// True while what one of the calling thread's team has written reaches others late, since they share no cache. A
+/// kernel may choose by it how it stores its results, and nothing else.
+bool threads_far_apart();
+/// For tests: what threads_far_apart() says from now on; without a value, what is measured.
+void pretend_far_apart(std::optional<bool> far);
 
 /// Who uses a workspace: one kernel call, as a whole, or one tile inside it.
 enum class Workspace { call, tile };

@@ -25,11 +25,14 @@ class Team {
   void claim(int64_t tiles, Body body, const void* context) { run(static_cast<uint32_t>(tiles), 0, body, context); }
   /// Calls `body(context, i)` once on each thread i, the calling one being 0.
   void each(Body body, const void* context) { run(0, one_each, body, context); }
+  /// True while the last thread keeps seeing late that a loop has begun: it shares no cache with the calling one.
+  bool far_apart() const { return late_ > most_late / 2; }
   /// True in a tile, on whatever thread.
   static bool inside();
 
  private:
   static constexpr uint32_t one_each = 1u << 31;
+  static constexpr int most_late = 32;
 
   void run(uint32_t tiles, uint32_t how, Body body, const void* context);
   void help(int index);
@@ -45,6 +48,7 @@ class Team {
     return static_cast<uint32_t>((tiles * static_cast<uint64_t>(share) + of_all - 1) / of_all);
   }
   uint32_t wait_for_loop(uint32_t seen) const;
+  void look_who_is_late();
 
   // Of the loop that goes on. Written while nobody holds a tile, read by who holds one, or by all of one_each.
   Body body_ = nullptr;
@@ -56,12 +60,14 @@ class Team {
   // was claimed is done.
   struct alignas(64) Share {
     std::atomic<uint64_t> left{0};
+    std::atomic<int64_t> begun{0};  ///< when its thread last came to a loop, in ns
   };
   std::vector<Share> shares_;
   alignas(64) std::atomic<uint32_t> done_{0};
   alignas(64) std::atomic<uint32_t> loop_{0};  ///< what sleeping threads watch
   std::atomic<bool> ends_{false};
-  int turns_;  ///< looks for work before a thread sleeps
+  int late_ = 0;  ///< how many more loops of late the last thread has seen late than soon, within bounds
+  int turns_;     ///< looks for work before a thread sleeps
   int process_;
   std::vector<std::thread> helpers_;
 };

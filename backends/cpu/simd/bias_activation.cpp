@@ -3,6 +3,7 @@
 #include "cinta/backends/cpu/simd/activation.h"
 #include "cinta/backends/cpu/simd/columns.h"
 #include "cinta/backends/cpu/simd/rows.h"
+#include "cinta/backends/cpu/simd/stream.h"
 #include "cinta/backends/kernels/matmul.h"
 
 #include "cinta/backends/cpu/isa_begin.h"
@@ -43,11 +44,12 @@ const float* bias_block(const View& bias, int64_t first, int64_t count, float* b
 template <class S, class F>
 void forward_with(F curve, const View& y, const View& slope, const View& x, const View& bias) {
   const int64_t columns = x.size(-1), rows = columns ? x.numel() / columns : 0;
+  const bool past_caches = streams(y);
   column_sums(rows, columns, View{}, 0, [&](int64_t row, int64_t first, int64_t count, float*) {
     float buffer[column_step], slopes[column_step], added[column_step];
     const Values<S> in = part_values<S>(x, row, first, count, buffer);
     const float* b = bias_block(bias, first, count, added);
-    float* out = part_target(y, row, first, buffer);
+    float* out = past_caches ? buffer : part_target(y, row, first, buffer);
     if (slope) {
       float* rise = part_target(slope, row, first, slopes);
 #pragma omp simd
@@ -61,7 +63,7 @@ void forward_with(F curve, const View& y, const View& slope, const View& x, cons
 #pragma omp simd
       for (int64_t j = 0; j < count; ++j) out[j] = curve(in[j] + b[j]).value;
     }
-    finish_part(y, row, first, count, out);
+    past_caches ? stream_part(y, row, first, count, out) : finish_part(y, row, first, count, out);
   });
 }
 
@@ -73,18 +75,19 @@ void forward(View y, View slope, View x, View bias, Activation activation) {
 template <class S>
 void backward_with(const View& dx, const View& dbias, const View& dy, const View& slope, float beta) {
   const int64_t columns = dy.size(-1), rows = columns ? dy.numel() / columns : 0;
+  const bool past_caches = streams(dx);
   column_sums(rows, columns, dbias, beta, [&](int64_t row, int64_t first, int64_t count, float* lanes) {
     float buffer[column_step], gradient[column_step];
     const Values<S> rise = part_values<S>(slope, row, first, count, buffer),
                     dout = part_values<S>(dy, row, first, count, gradient);
-    float* out = part_target(dx, row, first, buffer);
+    float* out = past_caches ? buffer : part_target(dx, row, first, buffer);
 #pragma omp simd
     for (int64_t j = 0; j < count; ++j) {
       const float value = dout[j] * rise[j];
       out[j] = value;
       lanes[j] += value;
     }
-    finish_part(dx, row, first, count, out);
+    past_caches ? stream_part(dx, row, first, count, out) : finish_part(dx, row, first, count, out);
   });
 }
 

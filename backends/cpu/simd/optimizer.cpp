@@ -6,6 +6,7 @@
 #include "cinta/backends/cpu/isa.h"
 #include "cinta/backends/cpu/parallel.h"
 #include "cinta/backends/cpu/simd/convert.h"
+#include "cinta/backends/cpu/simd/stream.h"
 #include "cinta/backends/kernels/optimizer.h"
 
 #include "cinta/backends/cpu/isa_begin.h"
@@ -13,24 +14,51 @@ namespace {
 
 using namespace kernels;
 
-/// Calls f(begin, end, rate factor, decay) for parts of all segments, on all threads. A tile has its share of every
-/// segment, the first tile the first, since that is how products share out the rows of a weight and of its gradient: a
-/// thread finds in its caches what it multiplied with, where threads share no cache. There, BERT-base's update takes 35
-/// ms in 64 tiles, 40 to 48 in 256, and took 60 in pieces of 16384 one after another; 64 threads are more than memory
-/// keeps busy.
-template <class F>
-void sweep(int64_t count, const Segments& segments, F f) {
-  constexpr int64_t least = 16384, most_tiles = 64, unit = 1024;
-  const int64_t* ends = segments.ends.as<const int64_t>();
+constexpr int64_t unit = 1024;  ///< weights that are updated at once
+
+/// Updates weights begin .. end by f(where they lie or a copy, begin, end), and then their shadow. What products read
+/// of both goes past the caches if it is to.
+template <class T, class F>
+void update_part(const View& w, const View& shadow, int64_t begin, int64_t end, bool past_caches, F f) {
+  const int64_t count = end - begin, item = shadow ? size_of(shadow.dtype) : 0;
+  alignas(64) T fresh[unit];
+  alignas(64) char stored[unit * sizeof(double)];
+  T* weights = w.as<T>() + begin;
+  if (!past_caches || shadow) {
+    f(weights, begin, end);
+  } else {
+    std::copy_n(weights, count, fresh);
+    f(fresh, begin, end);
+    stream(weights, fresh, count * static_cast<int64_t>(sizeof(T)));
+  }
+  if (!shadow) return;
+  if (!past_caches) return store(shadow.dtype, shadow.data, begin, 1, weights, count);
+  store(shadow.dtype, stored, 0, 1, weights, count);
+  stream(shadow.as<char>() + begin * item, stored, count * item);
+}
+
+/// Calls f(weights, begin, end, rate factor, decay) for parts of all segments, on all threads. A tile has its share of
+/// every segment, the first tile the first, since that is how products share out the rows of a weight and of its
+/// gradient: a thread finds in its caches what it multiplied with, where threads share no cache. There, BERT-base's
+/// update takes 35 ms in 64 tiles, 40 to 48 in 256, and took 60 in pieces of 16384 one after another; 64 threads are
+/// more than memory keeps busy.
+template <class T, class F>
+void sweep(const View& w, const View& shadow, const Segments& segments, F f) {
+  constexpr int64_t least = 16384, most_tiles = 64, most_in_caches = 4 << 20;
+  const int64_t count = w.numel(), *ends = segments.ends.as<const int64_t>();
   const auto tiles = std::min<int64_t>(most_tiles, std::bit_floor(static_cast<uint64_t>(count / least) | 1));
+  const bool past_caches = count <= most_in_caches && threads_far_apart();
   parallel_for(tiles, 1, [&](int64_t tile, int64_t) {
     int64_t first = 0;
     for (int64_t segment = 0; segment < segments.ends.numel(); first = ends[segment++]) {
       const int64_t length = ends[segment] - first;
       const auto cut = [&](int64_t t) { return t == tiles ? length : length * t / tiles / unit * unit; };
       for (int64_t begin = cut(tile), end = cut(tile + 1); begin < end; begin += unit)
-        f(first + begin, first + std::min(begin + unit, end), segments.rate_factors.as<const float>()[segment],
-          segments.decays.as<const float>()[segment]);
+        update_part<T>(w, shadow, first + begin, first + std::min(begin + unit, end), past_caches,
+                       [&](T* weights, int64_t from, int64_t to) {
+                         f(weights, from, to, segments.rate_factors.as<const float>()[segment],
+                           segments.decays.as<const float>()[segment]);
+                       });
     }
   });
 }
@@ -49,12 +77,6 @@ void with_type(const char* row, std::initializer_list<View> buffers, F f) {
 template <class T>
 T scalar(const View& scalars, SweepScalar which) {
   return static_cast<T>(scalars.as<const float>()[which]);
-}
-
-/// Elements begin .. end of the new weights, which are in the caches still.
-template <class T>
-void write_shadow(const View& shadow, const T* w, int64_t begin, int64_t end) {
-  if (shadow) store(shadow.dtype, shadow.data, begin, 1, w + begin, end - begin);
 }
 
 template <class T>
@@ -85,11 +107,10 @@ void sweep_adamw(View w, View shadow, View m, View v, View gradient, Segments se
                                   static_cast<T>(1 - options.beta2),
                                   1 / std::sqrt(correction2),
                                   static_cast<T>(options.eps)};
-    sweep(w.numel(), segments, [&](int64_t begin, int64_t end, float rate_factor, float decay) {
+    sweep<T>(w, shadow, segments, [&](T* weights, int64_t begin, int64_t end, float rate_factor, float decay) {
       const T own_rate = rate * rate_factor;
-      adamw_part<T>(w.as<T>() + begin, m.as<T>() + begin, v.as<T>() + begin, gradient.as<const T>() + begin,
-                    end - begin, numbers, own_rate * decay, own_rate / correction1);
-      write_shadow(shadow, w.as<T>(), begin, end);
+      adamw_part<T>(weights, m.as<T>() + begin, v.as<T>() + begin, gradient.as<const T>() + begin, end - begin, numbers,
+                    own_rate * decay, own_rate / correction1);
     });
   });
 }
@@ -116,10 +137,9 @@ void sweep_sgd(View w, View shadow, View buffer, View gradient, Segments segment
   with_type("sgd", {w, buffer, gradient}, [&]<class T>() {
     const T rate = scalar<T>(scalars, sweep_rate), factor = scalar<T>(scalars, sweep_gradient_factor);
     if (factor == 0) return;
-    sweep(w.numel(), segments, [&](int64_t begin, int64_t end, float rate_factor, float decay) {
-      sgd_part<T>(w.as<T>() + begin, buffer ? buffer.as<T>() + begin : nullptr, gradient.as<const T>() + begin,
-                  end - begin, factor, decay, rate * rate_factor, static_cast<T>(options.momentum), options.nesterov);
-      write_shadow(shadow, w.as<T>(), begin, end);
+    sweep<T>(w, shadow, segments, [&](T* weights, int64_t begin, int64_t end, float rate_factor, float decay) {
+      sgd_part<T>(weights, buffer ? buffer.as<T>() + begin : nullptr, gradient.as<const T>() + begin, end - begin,
+                  factor, decay, rate * rate_factor, static_cast<T>(options.momentum), options.nesterov);
     });
   });
 }
