@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cinta/backends/cpu/gemm.h"
+#include "cinta/backends/cpu/halves.h"
 #include "cinta/backends/cpu/onednn.h"
 #include "cinta/backends/cpu/parallel.h"
 #include "cinta/backends/kernels/elementwise.h"
@@ -51,6 +52,16 @@ bool multiply_parts(const Gemm& p) {
   return true;
 }
 
+/// A weight's gradient over many samples, by oneDNN.
+bool multiply_halves(const Gemm& p) {
+  const bool fits = p.a.row == 1 && p.a.column != 1 && p.k >= halved_from && p.y.dtype == Dtype::f32 && p.y.column == 1;
+  if (!fits || p.bias.data) return false;
+  const Halves halves(p, 1);
+  if (!onednn::multiply({halves.first, halves.second})) return false;
+  halves.add_up();
+  return true;
+}
+
 /// One product whose sizes are all positive.
 void multiply(Gemm p) {
   // A result that lies by columns is the transposed product by rows.
@@ -61,7 +72,7 @@ void multiply(Gemm p) {
   if (p.k == 1 && p.b.column == 1) p.b.row = p.n;
   if (p.n == 1 && p.b.row == 1) p.b.column = p.k;
   if (p.m == 1) p.y.row = std::max(p.y.row, p.n);
-  if (!multiply_parts(p) && !fast_gemm(p) && !onednn::multiply(p)) gemm(p);
+  if (!multiply_parts(p) && !fast_gemm(p) && !multiply_halves(p) && !onednn::multiply({p})) gemm(p);
 }
 
 /// The leading dimensions of a product, those that all operands step through evenly joined into one.

@@ -21,6 +21,7 @@
 #include <shared_mutex>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "cinta/backends/cpu/isa.h"
 #include "cinta/backends/cpu/parallel.h"
@@ -204,9 +205,10 @@ Key key_of(const Gemm& p) {
 /// 216 GF/s, bf16 372, 401; a step of MLP 784-256-128-10 0.97 of its time, where threads share no cache 0.79. With
 /// these, weights packed anew for each product and oneDNN's inner products gain nothing on the whole.
 struct Tiles {
-  explicit Tiles(const Gemm& p) {
+  /// Of one of `products` that are done at once.
+  Tiles(const Gemm& p, int64_t products) {
     // So many that a thread which falls behind is waited for but shortly, and not more where all is soon done.
-    const int64_t work = p.m * p.n * p.k, wanted = work < 1 << 26 ? 4 : 8;
+    const int64_t work = p.m * p.n * p.k, wanted = work < 1 << 26 ? 4 : 8 / products;
     const bool transposed = p.a.row == 1 && p.a.column != 1;
     // Columns a multiple of 4 KiB apart push each other out of the first cache. Xeon 6, f32[2048,1024]^T x
     // f32[2048,256]: 207 GF/s without a copy, 310 with it.
@@ -246,20 +248,41 @@ struct Tiles {
   bool copies;  ///< a tile's columns of a first
 };
 
+/// A product of `products` that are done at once, by its tiles.
+class TiledProduct {
+ public:
+  TiledProduct(const Gemm& product, int64_t products) : product_(product), tiles_(product, products) {
+    const auto plan_of = [&](int64_t tile) { return plan_for(tiles_.key(product, tile)); };
+    plans_ = {plan_of(0), plan_of(tiles_.down - 1), plan_of(count() - tiles_.down), plan_of(count() - 1)};
+  }
+  bool planned() const { return std::ranges::count(plans_, nullptr) == 0; }
+  int64_t count() const { return tiles_.down * tiles_.across; }
+  void run_tile(int64_t tile) const {
+    const bool at_right = tile >= count() - tiles_.down, at_bottom = tile % tiles_.down == tiles_.down - 1;
+    run(*plans_[(at_right ? 2u : 0u) + (at_bottom ? 1u : 0u)], tiles_.at(product_, tile), tiles_.copies);
+  }
+
+ private:
+  Gemm product_;
+  Tiles tiles_;
+  std::array<const Plan*, 4> plans_;  ///< of the tiles inside, at the lower edge, at the right edge, in the corner
+};
+
 }  // namespace
 
-bool multiply(const Gemm& product) {
-  if (!takes(product)) return false;
-  const Tiles tiles(product);
-  // The four kinds of tile: inside, at the lower edge, at the right edge, in the corner.
-  const auto plan_of = [&](int64_t tile) { return plan_for(tiles.key(product, tile)); };
-  const int64_t corner = tiles.down * tiles.across - 1;
-  const Plan *inside = plan_of(0), *lower = plan_of(tiles.down - 1), *right = plan_of(corner - (tiles.down - 1)),
-             *last = plan_of(corner);
-  if (!inside || !lower || !right || !last) return false;
-  parallel_for(corner + 1, 1, [&](int64_t tile, int64_t) {
-    const bool at_right = tile > corner - tiles.down, at_bottom = tile % tiles.down == tiles.down - 1;
-    run(*(at_right ? at_bottom ? last : right : at_bottom ? lower : inside), tiles.at(product, tile), tiles.copies);
+bool multiply(std::initializer_list<Gemm> products) {
+  std::vector<TiledProduct> tiled;
+  int64_t count = 0;
+  for (const Gemm& product : products) {
+    if (!takes(product)) return false;
+    const auto& added = tiled.emplace_back(product, static_cast<int64_t>(products.size()));
+    if (!added.planned()) return false;
+    count += added.count();
+  }
+  parallel_for(count, 1, [&](int64_t tile, int64_t) {
+    auto product = tiled.begin();
+    for (; tile >= product->count(); ++product) tile -= product->count();
+    product->run_tile(tile);
   });
   return true;
 }
@@ -282,7 +305,7 @@ std::string cinta::product_library() {
 #else
 
 namespace cinta::onednn {
-bool multiply(const Gemm&) { return false; }
+bool multiply(std::initializer_list<Gemm>) { return false; }
 bool multiply_whole(const Gemm&) { return false; }
 int64_t plans_made() { return 0; }
 }  // namespace cinta::onednn

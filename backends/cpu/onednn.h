@@ -1,13 +1,15 @@
 // oneDNN's matrix product, where it is built in.
 #pragma once
+#include <initializer_list>
+
 #include "cinta/backends/cpu/gemm.h"
 
 namespace cinta::onednn {
 
-/// Does `product` on all threads, or, inside a parallel_for, on the calling one; the sums do not depend on their
-/// number. False, with nothing done, where oneDNN is absent or has only its slow reference implementation for this
-/// product.
-bool multiply(const Gemm& product);
+/// Does these products, which do not depend on each other, side by side on all threads, or, inside a parallel_for, on
+/// the calling one; the sums do not depend on their number. False, with nothing done, where oneDNN is absent or has
+/// only its slow reference implementation for one of them.
+bool multiply(std::initializer_list<Gemm> products);
 
 /// The same on the calling thread, in one piece.
 bool multiply_whole(const Gemm& product);

@@ -7,11 +7,9 @@
 #include <vector>
 
 #include "cinta/backends/cpu/gemm.h"
+#include "cinta/backends/cpu/halves.h"
 #include "cinta/backends/cpu/parallel.h"
 #include "cinta/backends/cpu/simd/gemm_operand.h"
-#include "cinta/backends/kernels/elementwise.h"
-#include "cinta/core/context.h"
-#include "cinta/core/tensor.h"
 
 #include "cinta/backends/cpu/isa_begin.h"
 #if CINTA_ISA_LEVEL == 2
@@ -20,9 +18,6 @@ namespace {
 constexpr int64_t most_steps = 1024;   ///< of k at once
 constexpr int64_t most_kept = 1024;    ///< strips that every thread keeps
 constexpr int64_t most_striped = 192;  ///< strips that are packed at once
-/// So long a sum is cut in halves: two threads then read rows of their own, which are theirs in what is computed row by
-/// row, and each packs half of what is kept. Where they share no cache, lines that both have read are slow to write.
-constexpr int64_t halved_from = 2048;
 
 /// The job whose kept operand this thread has packed last: while that job goes on, it lies in the tile's workspace.
 thread_local int64_t packed_for = 0;
@@ -115,32 +110,19 @@ void run_all(std::initializer_list<Gemm> products) {
     }
 }
 
-/// The second half of the sum goes to a matrix of its own, side by side with the first.
-template <class Tile>
-void run_halves(const Gemm& p) {
-  const CategoryScope scope(Category::workspace);
-  const Tensor rest = empty({p.m, p.n});
-  Gemm first = p, second = p;
-  first.k = round_up((p.k + 1) / 2, Tile::steps_per_word);  // no shorter than the second
-  second.k = p.k - first.k;
-  second.a.data = p.a.at(0, first.k);
-  second.b.data = p.b.at(first.k, 0);
-  second.y = {rest.view().data, p.n, 1, Dtype::f32};
-  second.beta = 0;
-  run_all<Tile>({first, second});
-  kernels::accumulate(cpu, View{p.y.data, {p.m, p.n}, {p.y.row, p.y.column}, p.y.dtype, true}, rest);
-}
-
 template <class Tile>
 bool run(const Gemm& p) {
   constexpr Dtype dtype = dtype_of<Tile>;
   const bool fits = p.a.dtype == dtype && p.b.dtype == dtype && p.a.row == 1 && p.b.column == 1 &&
                     p.y.dtype == Dtype::f32 && p.y.column == 1 && !p.bias.data && (p.beta == 0 || p.beta == 1);
   if (!fits) return false;
-  if (p.k < halved_from)
+  if (p.k < halved_from) {
     run_all<Tile>({p});
-  else
-    run_halves<Tile>(p);
+  } else {  // each thread then packs half of what is kept
+    const Halves halves(p, Tile::steps_per_word);
+    run_all<Tile>({halves.first, halves.second});
+    halves.add_up();
+  }
   return true;
 }
 
