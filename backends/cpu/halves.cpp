@@ -1,7 +1,9 @@
 // Cutting a product along its sum, and putting it together.
 #include "cinta/backends/cpu/halves.h"
 
-#include "cinta/backends/kernels/elementwise.h"
+#include <algorithm>
+
+#include "cinta/backends/cpu/parallel.h"
 #include "cinta/core/context.h"
 
 namespace cinta {
@@ -14,8 +16,8 @@ Tensor workspace(const Shape& shape) {
 
 }  // namespace
 
-Halves::Halves(const Gemm& whole, int64_t unit) : rest(workspace({whole.m, whole.n})), first(whole), second(whole) {
-  first.k = ((whole.k + 1) / 2 + unit - 1) / unit * unit;
+Halves::Halves(const Gemm& whole) : rest(workspace({whole.m, whole.n})), first(whole), second(whole) {
+  first.k = (whole.k + 3) / 4 * 2;
   second.k = whole.k - first.k;
   second.a.data = whole.a.at(0, first.k);
   second.b.data = whole.b.at(first.k, 0);
@@ -24,8 +26,15 @@ Halves::Halves(const Gemm& whole, int64_t unit) : rest(workspace({whole.m, whole
 }
 
 void Halves::add_up() const {
-  const View sum{first.y.data, {first.m, first.n}, {first.y.row, first.y.column}, Dtype::f32, true};
-  kernels::accumulate(cpu, sum, rest);
+  const int64_t rows_of_tile = std::max<int64_t>(1, 16384 / first.n);
+  parallel_for(first.m, rows_of_tile, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      float* y = static_cast<float*>(first.y.at(row, 0));
+      const float* more = static_cast<const float*>(second.y.at(row, 0));
+#pragma omp simd
+      for (int64_t j = 0; j < first.n; ++j) y[j] += more[j];
+    }
+  });
 }
 
 }  // namespace cinta

@@ -8,12 +8,12 @@ namespace cinta {
 
 /// Sums so long are halved: a step of BERT-tiny in f32, whose weights' gradients are sums over 2048 samples, takes 0.88
 /// of its time where threads share no cache, and 0.99 where they do; of BERT-base, over 1024, it would take 1.007.
-inline constexpr int64_t halved_from = 2048;
+inline constexpr int64_t halved_sum_from = 2048;
 
-/// The halves of a product without bias whose result is f32 and lies by rows. `first` is a multiple of `unit` long,
-/// not shorter than `second`, and goes where the whole would; `second` goes to a matrix of its own.
+/// The halves of a product without bias whose result is f32 and lies by rows. `first` is even in length, not shorter
+/// than `second`, and goes where the whole would; `second` goes to a matrix of its own.
 struct Halves {
-  Halves(const Gemm& whole, int64_t unit);
+  explicit Halves(const Gemm& whole);
   /// Adds the second half, once both are done.
   void add_up() const;
 

@@ -18,10 +18,10 @@
 #include <memory>
 #include <mutex>
 #include <oneapi/dnnl/dnnl.hpp>
+#include <optional>
 #include <shared_mutex>
 #include <string_view>
 #include <unordered_map>
-#include <vector>
 
 #include "cinta/backends/cpu/isa.h"
 #include "cinta/backends/cpu/parallel.h"
@@ -205,10 +205,10 @@ Key key_of(const Gemm& p) {
 /// 216 GF/s, bf16 372, 401; a step of MLP 784-256-128-10 0.97 of its time, where threads share no cache 0.79. With
 /// these, weights packed anew for each product and oneDNN's inner products gain nothing on the whole.
 struct Tiles {
-  /// Of one of `products` that are done at once.
-  Tiles(const Gemm& p, int64_t products) {
+  /// `of_two` if another product is done beside it.
+  Tiles(const Gemm& p, bool of_two) {
     // So many that a thread which falls behind is waited for but shortly, and not more where all is soon done.
-    const int64_t work = p.m * p.n * p.k, wanted = work < 1 << 26 ? 4 : 8 / products;
+    const int64_t work = p.m * p.n * p.k, wanted = work < 1 << 26 || of_two ? 4 : 8;
     const bool transposed = p.a.row == 1 && p.a.column != 1;
     // Columns a multiple of 4 KiB apart push each other out of the first cache. Xeon 6, f32[2048,1024]^T x
     // f32[2048,256]: 207 GF/s without a copy, 310 with it.
@@ -248,10 +248,10 @@ struct Tiles {
   bool copies;  ///< a tile's columns of a first
 };
 
-/// A product of `products` that are done at once, by its tiles.
+/// A product by its tiles.
 class TiledProduct {
  public:
-  TiledProduct(const Gemm& product, int64_t products) : product_(product), tiles_(product, products) {
+  TiledProduct(const Gemm& product, bool of_two) : product_(product), tiles_(product, of_two) {
     const auto plan_of = [&](int64_t tile) { return plan_for(tiles_.key(product, tile)); };
     plans_ = {plan_of(0), plan_of(tiles_.down - 1), plan_of(count() - tiles_.down), plan_of(count() - 1)};
   }
@@ -270,19 +270,17 @@ class TiledProduct {
 
 }  // namespace
 
-bool multiply(std::initializer_list<Gemm> products) {
-  std::vector<TiledProduct> tiled;
-  int64_t count = 0;
-  for (const Gemm& product : products) {
-    if (!takes(product)) return false;
-    const auto& added = tiled.emplace_back(product, static_cast<int64_t>(products.size()));
-    if (!added.planned()) return false;
-    count += added.count();
-  }
-  parallel_for(count, 1, [&](int64_t tile, int64_t) {
-    auto product = tiled.begin();
-    for (; tile >= product->count(); ++product) tile -= product->count();
-    product->run_tile(tile);
+bool multiply(const Gemm& product, const Gemm* other) {
+  if (!takes(product) || (other && !takes(*other))) return false;
+  const TiledProduct tiled(product, other);
+  std::optional<TiledProduct> beside;
+  if (other) beside.emplace(*other, true);
+  if (!tiled.planned() || (beside && !beside->planned())) return false;
+  parallel_for(tiled.count() + (beside ? beside->count() : 0), 1, [&](int64_t tile, int64_t) {
+    if (tile < tiled.count())
+      tiled.run_tile(tile);
+    else
+      beside->run_tile(tile - tiled.count());
   });
   return true;
 }
@@ -305,7 +303,7 @@ std::string cinta::product_library() {
 #else
 
 namespace cinta::onednn {
-bool multiply(std::initializer_list<Gemm>) { return false; }
+bool multiply(const Gemm&, const Gemm*) { return false; }
 bool multiply_whole(const Gemm&) { return false; }
 int64_t plans_made() { return 0; }
 }  // namespace cinta::onednn

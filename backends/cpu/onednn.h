@@ -1,15 +1,13 @@
 // oneDNN's matrix product, where it is built in.
 #pragma once
-#include <initializer_list>
-
 #include "cinta/backends/cpu/gemm.h"
 
 namespace cinta::onednn {
 
-/// Does these products, which do not depend on each other, side by side on all threads, or, inside a parallel_for, on
-/// the calling one; the sums do not depend on their number. False, with nothing done, where oneDNN is absent or has
-/// only its slow reference implementation for one of them.
-bool multiply(std::initializer_list<Gemm> products);
+/// Does `product`, and `other` beside it if there is one, on all threads, or, inside a parallel_for, on the calling
+/// one; the sums do not depend on their number. False, with nothing done, where oneDNN is absent or has only its slow
+/// reference implementation for one of them.
+bool multiply(const Gemm& product, const Gemm* other = nullptr);
 
 /// The same on the calling thread, in one piece.
 bool multiply_whole(const Gemm& product);

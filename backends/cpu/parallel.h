@@ -25,8 +25,8 @@ void parallel_for(int64_t count, int64_t grain, const Body& body) {
 /// is seen without doing its work. No kernel runs meanwhile.
 void rehearse_tiles(bool on);
 
-/// True while what one of the calling thread's team has written reaches others late, since they share no cache. A
-/// kernel may choose by it how it stores its results, and nothing else.
+/// True while what one of the calling thread's team has written reaches others late, since they share no cache; false
+/// on their threads. A kernel may choose by it how it stores its results, and nothing else.
 bool threads_far_apart();
 /// For tests: what threads_far_apart() says from now on; without a value, what is measured.
 void pretend_far_apart(std::optional<bool> far);

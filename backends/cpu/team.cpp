@@ -71,12 +71,13 @@ void Team::run(uint32_t tiles, uint32_t how, Body body, const void* context) {
   look_who_is_late();
   body_ = body, context_ = context;
   tiles_.store(tiles, std::memory_order_relaxed);
-  done_.store(0, std::memory_order_relaxed);
+  done_.exchange(0,
+                 std::memory_order_relaxed);  // locked, so that what was stored past the caches comes before the loop
   const uint32_t loop = loop_.load(std::memory_order_relaxed) + 1;
   for (int i = 0; i < size(); ++i)
     shares_[static_cast<size_t>(i)].left.store(uint64_t{loop} << 32 | how | (first_of(i + 1) - first_of(i)),
                                                std::memory_order_release);
-  loop_.store(loop, std::memory_order_release);
+  loop_.store(loop);  // in order with the look for sleepers
   loop_.notify_all();
   inside_tile = true;
   if (how == one_each)
@@ -97,8 +98,9 @@ void Team::claim_all(int index) {
   using Clock = std::chrono::steady_clock;
   const uint32_t loop = loop_.load(std::memory_order_relaxed);
   const Clock::time_point begin = Clock::now();
-  shares_[static_cast<size_t>(index)].begun.store(begin.time_since_epoch() / std::chrono::nanoseconds(1),
-                                                  std::memory_order_relaxed);
+  if (unclaimed(index) > 0)  // or it came too late for all
+    shares_[static_cast<size_t>(index)].begun.store(begin.time_since_epoch() / std::chrono::nanoseconds(1),
+                                                    std::memory_order_relaxed);
   claim_share(index);
   bool waits = false;
   for (int i = 1; i < size(); ++i) {
@@ -111,10 +113,8 @@ void Team::claim_all(int index) {
   if (!waits) return;
   // Looks at what all write once, when they end, and not at the shares, whose owners would have to fetch them back.
   const Clock::time_point end = Clock::now(), until = end + std::min<Clock::duration>(end - begin, longest_patience);
-  while (turns_ > 0 && Clock::now() < until && done_.load(std::memory_order_acquire) != tiles_) {
-    if (loop_.load(std::memory_order_relaxed) != loop) return;
-    pause();
-  }
+  for (; turns_ > 0 && Clock::now() < until; pause())
+    if (done_.load(std::memory_order_acquire) == tiles_ || loop_.load(std::memory_order_relaxed) != loop) return;
   for (int i = 1; i < size(); ++i) claim_share((index + i) % size());
 }
 

@@ -1,5 +1,6 @@
-// The threads that share a kernel's tiles. Nobody waits for a thread that has no tile: one that the system has given to
-// another program delays a loop by the tile in its hands, and not by its being late, as it would a barrier of OpenMP.
+// The threads that share a kernel's tiles. Nobody waits long for a thread that has no tile: one that the system has
+// given to another program delays a loop by the tile in its hands, and not by its being late, as it would a barrier of
+// OpenMP.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -53,6 +54,7 @@ class Team {
   // Of the loop that goes on. Written while nobody holds a tile, read by who holds one, or by all of one_each.
   Body body_ = nullptr;
   const void* context_ = nullptr;
+  int late_ = 0;  ///< of the calling thread: recent loops that the last one came to late, less those it came to soon
   std::atomic<uint32_t> tiles_{0};  ///< read by those, too, that look whether there is something left
 
   // Of each thread: the number of the loop in the upper half, tiles of its share that nobody has claimed in the lower.
@@ -66,8 +68,7 @@ class Team {
   alignas(64) std::atomic<uint32_t> done_{0};
   alignas(64) std::atomic<uint32_t> loop_{0};  ///< what sleeping threads watch
   std::atomic<bool> ends_{false};
-  int late_ = 0;  ///< how many more loops of late the last thread has seen late than soon, within bounds
-  int turns_;     ///< looks for work before a thread sleeps
+  int turns_;  ///< looks for work before a thread sleeps
   int process_;
   std::vector<std::thread> helpers_;
 };

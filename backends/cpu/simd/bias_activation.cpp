@@ -44,12 +44,13 @@ const float* bias_block(const View& bias, int64_t first, int64_t count, float* b
 template <class S, class F>
 void forward_with(F curve, const View& y, const View& slope, const View& x, const View& bias) {
   const int64_t columns = x.size(-1), rows = columns ? x.numel() / columns : 0;
-  const bool past_caches = streams(y);
+  const PartsOfRows results(y);
   column_sums(rows, columns, View{}, 0, [&](int64_t row, int64_t first, int64_t count, float*) {
-    float buffer[column_step], slopes[column_step], added[column_step];
+    alignas(64) float buffer[column_step];
+    float slopes[column_step], added[column_step];
     const Values<S> in = part_values<S>(x, row, first, count, buffer);
     const float* b = bias_block(bias, first, count, added);
-    float* out = past_caches ? buffer : part_target(y, row, first, buffer);
+    float* out = results.begin(row, first, buffer);
     if (slope) {
       float* rise = part_target(slope, row, first, slopes);
 #pragma omp simd
@@ -63,7 +64,7 @@ void forward_with(F curve, const View& y, const View& slope, const View& x, cons
 #pragma omp simd
       for (int64_t j = 0; j < count; ++j) out[j] = curve(in[j] + b[j]).value;
     }
-    past_caches ? stream_part(y, row, first, count, out) : finish_part(y, row, first, count, out);
+    results.finish(row, first, count, out);
   });
 }
 
@@ -75,19 +76,20 @@ void forward(View y, View slope, View x, View bias, Activation activation) {
 template <class S>
 void backward_with(const View& dx, const View& dbias, const View& dy, const View& slope, float beta) {
   const int64_t columns = dy.size(-1), rows = columns ? dy.numel() / columns : 0;
-  const bool past_caches = streams(dx);
+  const PartsOfRows results(dx);
   column_sums(rows, columns, dbias, beta, [&](int64_t row, int64_t first, int64_t count, float* lanes) {
-    float buffer[column_step], gradient[column_step];
+    alignas(64) float buffer[column_step];
+    float gradient[column_step];
     const Values<S> rise = part_values<S>(slope, row, first, count, buffer),
                     dout = part_values<S>(dy, row, first, count, gradient);
-    float* out = past_caches ? buffer : part_target(dx, row, first, buffer);
+    float* out = results.begin(row, first, buffer);
 #pragma omp simd
     for (int64_t j = 0; j < count; ++j) {
       const float value = dout[j] * rise[j];
       out[j] = value;
       lanes[j] += value;
     }
-    past_caches ? stream_part(dx, row, first, count, out) : finish_part(dx, row, first, count, out);
+    results.finish(row, first, count, out);
   });
 }
 

@@ -17,24 +17,21 @@ using namespace kernels;
 constexpr int64_t unit = 1024;  ///< weights that are updated at once
 
 /// Updates weights begin .. end by f(where they lie or a copy, begin, end), and then their shadow. What products read
-/// of both goes past the caches if it is to.
+/// of both goes past the caches if it is to. f is called at one place, so that the sums are the same however it is
+/// stored.
 template <class T, class F>
 void update_part(const View& w, const View& shadow, int64_t begin, int64_t end, bool past_caches, F f) {
-  const int64_t count = end - begin, item = shadow ? size_of(shadow.dtype) : 0;
+  const int64_t count = end - begin;
   alignas(64) T fresh[unit];
-  alignas(64) char stored[unit * sizeof(double)];
-  T* weights = w.as<T>() + begin;
-  if (!past_caches || shadow) {
-    f(weights, begin, end);
-  } else {
-    std::copy_n(weights, count, fresh);
-    f(fresh, begin, end);
-    stream(weights, fresh, count * static_cast<int64_t>(sizeof(T)));
-  }
+  T *weights = w.as<T>() + begin, *updated = past_caches && !shadow ? fresh : weights;
+  if (updated == fresh) std::copy_n(weights, count, fresh);
+  f(updated, begin, end);
+  if (updated == fresh) stream(weights, fresh, count * static_cast<int64_t>(sizeof(T)));
   if (!shadow) return;
-  if (!past_caches) return store(shadow.dtype, shadow.data, begin, 1, weights, count);
-  store(shadow.dtype, stored, 0, 1, weights, count);
-  stream(shadow.as<char>() + begin * item, stored, count * item);
+  if (past_caches)
+    stream_as<unit>(shadow.dtype, shadow.as<char>() + begin * size_of(shadow.dtype), weights, count);
+  else
+    store(shadow.dtype, shadow.data, begin, 1, weights, count);
 }
 
 /// Calls f(weights, begin, end, rate factor, decay) for parts of all segments, on all threads. A tile has its share of
@@ -44,7 +41,7 @@ void update_part(const View& w, const View& shadow, int64_t begin, int64_t end, 
 /// more than memory keeps busy.
 template <class T, class F>
 void sweep(const View& w, const View& shadow, const Segments& segments, F f) {
-  constexpr int64_t least = 16384, most_tiles = 64, most_in_caches = 4 << 20;
+  constexpr int64_t least = 16384, most_tiles = 64, most_in_caches = 4 << 20;  // weights
   const int64_t count = w.numel(), *ends = segments.ends.as<const int64_t>();
   const auto tiles = std::min<int64_t>(most_tiles, std::bit_floor(static_cast<uint64_t>(count / least) | 1));
   const bool past_caches = count <= most_in_caches && threads_far_apart();

@@ -92,11 +92,11 @@ struct Job {
         load(bias, p.bias.dtype, p.bias.at(0, first * panel_columns), 0, p.bias.column, part.strips);
     }
     packed_number = first_number + stripe;
-    const int64_t of_thread = std::min(p.m, first_row(block / of_half * of_half + of_half));  // its half ends there
+    const int64_t end_of_half = std::min(p.m, first_row(block / of_half * of_half + of_half));
     for (int64_t i = first_row(block); i < std::min(p.m, first_row(block + 1)); i += panel_rows)
       for (int64_t c = 0; c < count; ++c)
         multiply_panel(i, (first + c) * panel_columns, packed + c * b.panel_words(), bias + c * panel_columns,
-                       c + 1 == count && i + 2 * panel_rows <= of_thread);
+                       c + 1 == count && i + 2 * panel_rows <= end_of_half);
   }
 
   /// The register tile of y at (i, j), which fetches the rows of a that come next if it is to.

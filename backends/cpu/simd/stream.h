@@ -14,8 +14,8 @@
 
 #include "cinta/backends/cpu/isa_begin.h"
 
-/// Copies, past the caches if `to` is whole lines. Others see it after the loop: its last instruction, which says that
-/// a tile is done, is a locked one and waits for such stores.
+/// Copies, past the caches if `to` is whole lines. Others see it in loops that begin later: a thread ends its share of
+/// a loop, and begins a loop for others, with a locked instruction, which waits for such stores.
 inline void stream(void* to, const void* from, int64_t bytes) {
   if (reinterpret_cast<uintptr_t>(to) % 64 != 0 || bytes % 64 != 0) {
     std::memcpy(to, from, static_cast<size_t>(bytes));
@@ -34,18 +34,32 @@ inline void stream(void* to, const void* from, int64_t bytes) {
 #endif
 }
 
-/// True iff parts of this result are to be streamed: of few rows, each is read by all threads, as products then cut the
-/// weights; of more, a thread goes on with rows of its own.
-inline bool streams(const View& matrix) { return rows_of(matrix) <= 512 && threads_far_apart(); }
-
-/// As finish_part, but past the caches.
-inline void stream_part(const View& matrix, int64_t row, int64_t first, int64_t count, const float* values) {
-  const int64_t item = size_of(matrix.dtype);
-  char* to = matrix.as<char>() + (row_offset(matrix, row) + first) * item;
-  if (matrix.dtype == Dtype::f32) return stream(to, values, count * item);
-  alignas(64) char stored[column_step * sizeof(double)];
-  store(matrix.dtype, stored, 0, 1, values, count);
-  stream(to, stored, count * item);
+/// As store() of at most `most` values side by side, but past the caches.
+template <int64_t most, class T>
+void stream_as(Dtype dtype, void* to, const T* values, int64_t count) {
+  if (dtype == dtype_of<T>()) return stream(to, values, count * size_of(dtype));
+  alignas(64) char stored[most * sizeof(double)];
+  store(dtype, stored, 0, 1, values, count);
+  stream(to, stored, count * size_of(dtype));
 }
+
+/// Parts of the rows of a result, as a loop computes them: where they lie, or in a buffer, from where they are stored,
+/// past the caches if the rows are few, as each is then read by all threads; of more, a thread goes on with its own.
+class PartsOfRows {
+ public:
+  explicit PartsOfRows(const View& matrix) : matrix_(matrix), streams_(rows_of(matrix) <= 512 && threads_far_apart()) {}
+  float* begin(int64_t row, int64_t first, float* buffer) const {
+    return streams_ ? buffer : part_target(matrix_, row, first, buffer);
+  }
+  void finish(int64_t row, int64_t first, int64_t count, const float* values) const {
+    if (!streams_) return finish_part(matrix_, row, first, count, values);
+    char* to = matrix_.as<char>() + (row_offset(matrix_, row) + first) * size_of(matrix_.dtype);
+    stream_as<column_step>(matrix_.dtype, to, values, count);
+  }
+
+ private:
+  const View& matrix_;
+  bool streams_;
+};
 
 #include "cinta/backends/cpu/isa_end.h"

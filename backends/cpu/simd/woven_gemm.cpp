@@ -116,10 +116,10 @@ bool run(const Gemm& p) {
   const bool fits = p.a.dtype == dtype && p.b.dtype == dtype && p.a.row == 1 && p.b.column == 1 &&
                     p.y.dtype == Dtype::f32 && p.y.column == 1 && !p.bias.data && (p.beta == 0 || p.beta == 1);
   if (!fits) return false;
-  if (p.k < halved_from) {
+  if (p.k < halved_sum_from) {
     run_all<Tile>({p});
   } else {  // each thread then packs half of what is kept
-    const Halves halves(p, Tile::steps_per_word);
+    const Halves halves(p);
     run_all<Tile>({halves.first, halves.second});
     halves.add_up();
   }
