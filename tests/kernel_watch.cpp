@@ -65,6 +65,18 @@ TEST_CASE("a row that runs inside another is seen inside it", "[kernel_watch]") 
                                                 "after matmul 3[2,2]"});
 }
 
+TEST_CASE("long products, on whatever thread, run no other rows", "[kernel_watch]") {
+  for (const Dtype dtype : {Dtype::f32, Dtype::bf16})
+    for (const int64_t width : {64, 128}) {
+      const Tensor a = full({4, 2048, width}, 1.0, dtype), b = full({4, 2048, width}, 0.5, dtype),
+                   y = empty({4, width, width});
+      Diary diary(cpu);
+      kernels::matmul(cpu, y, transpose(a, 1, 2), b, 1, 0);
+      CHECK(diary.lines.size() == 2);
+      CHECK(to_vector<float>(y) == std::vector<float>(static_cast<size_t>(4 * width * width), 1024));
+    }
+}
+
 TEST_CASE("a watched row that a backend does not have is missing still", "[kernel_watch]") {
   static constinit Kernel<void(View)> row{"half_a_row"};
   const Device lone{7};

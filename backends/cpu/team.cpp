@@ -71,13 +71,13 @@ void Team::run(uint32_t tiles, uint32_t how, Body body, const void* context) {
   look_who_is_late();
   body_ = body, context_ = context;
   tiles_.store(tiles, std::memory_order_relaxed);
-  done_.exchange(0,
-                 std::memory_order_relaxed);  // locked, so that what was stored past the caches comes before the loop
+  // Locked, so that what this thread stored past the caches comes before the loop.
+  done_.exchange(0, std::memory_order_relaxed);
   const uint32_t loop = loop_.load(std::memory_order_relaxed) + 1;
   for (int i = 0; i < size(); ++i)
     shares_[static_cast<size_t>(i)].left.store(uint64_t{loop} << 32 | how | (first_of(i + 1) - first_of(i)),
                                                std::memory_order_release);
-  loop_.store(loop);  // in order with the look for sleepers
+  loop_.store(loop);  // comes before the look for sleepers
   loop_.notify_all();
   inside_tile = true;
   if (how == one_each)
