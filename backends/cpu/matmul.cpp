@@ -63,7 +63,8 @@ bool multiply_halves(const Gemm& p) {
   return true;
 }
 
-/// One product whose sizes are all positive; `of_many` if others of a batch are done beside it.
+/// One product whose sizes are all positive; `of_many` if others of a batch are done beside it, so that one thread does
+/// the whole of it, and halves would only ask for memory.
 void multiply(Gemm p, bool of_many = false) {
   // A result that lies by columns is the transposed product by rows.
   if (p.y.column != 1 && p.y.row == 1) p = p.transposed();
