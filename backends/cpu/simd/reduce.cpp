@@ -152,9 +152,10 @@ void find_largest(const View& y, const View& x, int dim) {
         const int64_t count = std::min(piece, n - at);
         const T* values = read(x, origin + at * stride, stride, count, buffer);
         if (at == 0) largest = values[0];
-        for (int64_t i = 0; i < count; ++i)
-          if (values[i] > largest || (std::isnan(values[i]) && !std::isnan(largest)))
-            largest = values[i], best = at + i;
+        const T top = reduce_array<Max>(values, count);
+        if (top <= largest || std::isnan(largest)) continue;
+        largest = top;
+        best = at + (std::find_if(values, values + count, [=](T x) { return x == top || (x != x && top != top); }) - values);
       }
       store(y.dtype, y.data, nest.kept.offset(1, k), 1, &best, 1);
     }
