@@ -68,7 +68,8 @@ std::vector<float> product(const Case& c, Dtype dtype, float alpha, float beta, 
   return to_vector<float>(out);
 }
 
-/// Weight gradients have a long k; powers of two, prime numbers and rows that are no multiple of anything are here.
+/// Weight gradients have a long k; powers of two, prime numbers and rows that are no multiple of anything are here, and
+/// results that are whole lines, which may go past the caches.
 const Case cases[] = {{256, 256, 2048, true, false},
                       {1024, 256, 700, true, false},
                       {300, 200, 150, false, true},
@@ -87,6 +88,7 @@ const Case cases[] = {{256, 256, 2048, true, false},
                       {1031, 261, 2051, true},
                       {203, 1501, 513, true, false, 3},
                       {1100, 1090, 515, true},
+                      {515, 1120, 513, true},
                       {389, 365, 518},
                       {389, 365, 518, false, true},
                       {193, 4001, 130, false, true, 2},

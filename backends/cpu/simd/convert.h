@@ -42,5 +42,11 @@ void store(Dtype dtype, void* data, int64_t first, int64_t stride, const int64_t
 inline void prefetch(const void* data, int64_t bytes) {
   for (int64_t byte = 0; byte < bytes; byte += 64) __builtin_prefetch(static_cast<const char*>(data) + byte);
 }
+/// The same into the second-level cache, for pieces of rows that come some thousand cycles later: more requests of this
+/// kind can be under way at once (128 B of each KiB: 54 us a MiB instead of 130 on Zen 4; whole rows, which the machine
+/// sees coming, 30).
+inline void prefetch_far(const void* data, int64_t bytes) {
+  for (int64_t byte = 0; byte < bytes; byte += 64) __builtin_prefetch(static_cast<const char*>(data) + byte, 0, 2);
+}
 
 #include "cinta/backends/cpu/isa_end.h"

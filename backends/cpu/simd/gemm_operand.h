@@ -7,6 +7,7 @@
 
 #include "cinta/backends/cpu/gemm.h"
 #include "cinta/backends/cpu/simd/convert.h"
+#include "cinta/backends/cpu/simd/gemm_tile.h"
 #include "cinta/backends/cpu/simd/transpose.h"
 
 #include "cinta/backends/cpu/isa_begin.h"
@@ -37,13 +38,21 @@ struct Woven {
     return {data + first, std::min(count, strips - first), row, k, width};
   }
 
+  /// From line number `first` on, where the first lines of all rows come before the next ones; nothing beyond the last.
+  LinesAhead lines(int64_t first) const {
+    constexpr int64_t line = 64, value = sizeof(*data);
+    const int64_t column = first / k, at = first % k;
+    if (column > (strips * value + line - 2) / line) return {};  // a row may begin inside a line
+    return {reinterpret_cast<const char*>(data + at * row) + column * line, row * value, k, at};
+  }
+
   void pack(float* out) const {
-    constexpr int64_t ahead = 32;  // rows: they lie too far apart for the machine to see what comes next
+    constexpr int64_t ahead = 96;  // rows: they lie too far apart for the machine to see what comes next
     for (int64_t w = 0; w < words(); ++w, out += pitch()) {
       const ValueOf<Tile>* step = data + w * Tile::steps_per_word * row;
       if ((w + 1) * Tile::steps_per_word + ahead <= k)
         for (int64_t r = 0; r < Tile::steps_per_word; ++r)  // begun lines, too
-          prefetch(step + (ahead + r) * row, strips * static_cast<int64_t>(sizeof(*step)) + 62);
+          prefetch_far(step + (ahead + r) * row, strips * static_cast<int64_t>(sizeof(*step)) + 62);
       float* words_of_panel = out;
       for (int64_t strip = 0; strip < strips; strip += width, words_of_panel += panel_words())
         pack_step(words_of_panel, step + strip, std::min(width, strips - strip), (w + 1) * Tile::steps_per_word <= k);

@@ -45,23 +45,23 @@ struct LeftWords {
   int64_t stride;
 };
 
-/// What a tile fetches while it multiplies, a line for each word of the sum: nothing, or the rows of a that come next,
-/// since the machine does not see twelve rows coming by itself.
+/// What a tile fetches while it multiplies, a line for each word of the sum: nothing, or pieces of rows that come next,
+/// since the machine does not see them coming by itself: the first line of each of `rows` rows, then the next ones.
 struct NothingAhead {
   void fetch() {}
 };
-struct RowsAhead {
-  const float* next;  ///< null: nothing is fetched
-  int64_t stride;
-  int row = 0;
+struct LinesAhead {
+  const void* next = nullptr;  ///< null: nothing is fetched
+  int64_t stride = 0;          ///< bytes from a row to the next
+  int64_t rows = 0, row = 0;
 
   void fetch() {
     if (!next) return;
     __builtin_prefetch(next, 0, 2);
-    next += stride;
-    if (++row < panel_rows) return;
+    next = static_cast<const char*>(next) + stride;
+    if (++row < rows) return;
     row = 0;
-    next += 16 - panel_rows * stride;  // the next line of each
+    next = static_cast<const char*>(next) + 64 - rows * stride;
   }
 };
 
@@ -103,7 +103,8 @@ struct FloatTile {
   /// every product.
   template <Walk walk, class Put, class Ahead = NothingAhead>
   [[gnu::noinline]] static void multiply_to(const Put& put, const float* a, int64_t a_stride, const float* b,
-                                            int64_t b_stride, int64_t words, Ahead ahead = {}) {
+                                            int64_t b_stride, int64_t words, const Ahead& next = {}) {
+    Ahead ahead = next;  // taken apart; a copy on the stack would wait for all that was stored before
     put.prepare();
     Vector left[panel_rows]{}, right[panel_rows]{};
     LeftWords<walk> column(a, a_stride);
@@ -137,7 +138,8 @@ struct Bf16Tile {
   __attribute__((target("avx512bf16"), noinline)) static void multiply_to(const Put& put, const float* a,
                                                                           int64_t a_stride, const float* b,
                                                                           int64_t b_stride, int64_t words,
-                                                                          Ahead ahead = {}) {
+                                                                          const Ahead& next = {}) {
+    Ahead ahead = next;
     put.prepare();
     __m512 left[panel_rows]{}, right[panel_rows]{};
     LeftWords<walk> column(a, a_stride);

@@ -104,7 +104,8 @@ struct Job {
     const int64_t above = std::max<int64_t>(0, i + panel_rows - p.m);  // at the lower edge, rows done before
     const auto row_of_a = [&](int64_t row) { return static_cast<const float*>(p.a.at(row, 0)); };
     const int64_t pitch = p.a.row / Tile::steps_per_word;
-    const RowsAhead ahead{fetches ? row_of_a(i + panel_rows) : nullptr, pitch};
+    const LinesAhead ahead{fetches ? row_of_a(i + panel_rows) : nullptr, pitch * static_cast<int64_t>(sizeof(float)),
+                           panel_rows};
     const auto multiply_to = [&](const auto& put) {
       Tile::template multiply_to<Walk::along_rows>(put, row_of_a(i - above), pitch, panel, panel_columns,
                                                    p.k / Tile::steps_per_word, ahead);

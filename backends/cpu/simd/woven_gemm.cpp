@@ -18,6 +18,27 @@ namespace {
 constexpr int64_t most_steps = 1024;   ///< of k at once
 constexpr int64_t most_kept = 1024;    ///< strips that every thread keeps
 constexpr int64_t most_striped = 192;  ///< strips that are packed at once
+/// Values of y that are not looked for in a cache when the update reads them.
+constexpr int64_t least_streamed = 1 << 18;
+
+/// As PutTile without `add`, past the caches: `out` is whole lines. A line of y would else be read before it is
+/// written.
+struct StreamTile {
+  float* out;
+  int64_t stride;
+  float scale;
+
+  void prepare() const {}
+  template <class V>
+  [[gnu::always_inline]] void operator()(const V* left, const V* right) const {
+    float* row = out;
+#pragma GCC unroll 16
+    for (int i = 0; i < panel_rows; ++i, row += stride) {
+      _mm512_stream_ps(row, (__m512)(scale * left[i]));
+      _mm512_stream_ps(row + vector_width, (__m512)(scale * right[i]));
+    }
+  }
+};
 
 /// The job whose kept operand this thread has packed last: while that job goes on, it lies in the tile's workspace.
 thread_local int64_t packed_for = 0;
@@ -28,15 +49,22 @@ struct Job {
   Woven<Tile> kept;     ///< packed by every thread as a whole
   Woven<Tile> striped;  ///< packed by the thread that multiplies a stripe of it
   bool keeps_b;
+  bool streams;  ///< y goes past the caches
   int64_t stripes, number;
 
   /// The first strip of a stripe, which is whole panels: no stripe has two more than another, so that threads end
   /// together.
   int64_t first_of(int64_t stripe) const { return stripe * striped.panels() / stripes * striped.width; }
 
+  Woven<Tile> stripe_at(int64_t stripe) const {
+    const int64_t begin = first_of(stripe);
+    return striped.stripe(begin, first_of(stripe + 1) - begin);
+  }
+
   void multiply_stripe(int64_t stripe) const {
     const int64_t begin = first_of(stripe), most = (striped.panels() + stripes - 1) / stripes * striped.width;
-    const Woven<Tile> part = striped.stripe(begin, first_of(stripe + 1) - begin);
+    const bool is_last = stripe + 1 == stripes;
+    const Woven<Tile> part = stripe_at(stripe), next = stripe_at(stripe + !is_last);
     float* of_kept = scratch<float>(kept.room() + striped.stripe(0, most).room(), Workspace::tile);
     float* of_part = of_kept + kept.room();
     if (packed_for != number) kept.pack(of_kept);
@@ -46,19 +74,23 @@ struct Job {
       for (int64_t t = 0; t < part.panels(); ++t) {
         const float *one = of_kept + s * kept.panel_words(), *other = of_part + t * part.panel_words();
         const int64_t i = s * kept.width, j = begin + t * part.width;
-        keeps_b ? multiply_panels(j, i, other, one) : multiply_panels(i, j, one, other);
+        const LinesAhead ahead = is_last ? LinesAhead{} : next.lines((s * part.panels() + t) * kept.words());
+        keeps_b ? multiply_panels(j, i, other, one, ahead) : multiply_panels(i, j, one, other, ahead);
       }
   }
 
   /// The register tile of y at (i, j).
-  void multiply_panels(int64_t i, int64_t j, const float* a, const float* b) const {
+  void multiply_panels(int64_t i, int64_t j, const float* a, const float* b, const LinesAhead& ahead) const {
     const int64_t rows = std::min<int64_t>(panel_rows, p.m - i), columns = std::min<int64_t>(panel_columns, p.n - j);
     const bool whole = rows == panel_rows && columns == panel_columns, add = p.beta != 0;
     const int64_t left_pitch = (keeps_b ? striped : kept).pitch();
     alignas(64) float edge[panel_rows * panel_columns];
     float* y = static_cast<float*>(p.y.at(i, j));
-    Tile::template multiply<Walk::along_columns>(whole ? y : edge, whole ? p.y.row : panel_columns, a, left_pitch, b,
-                                                 panel_columns, kept.words(), p.alpha, whole && add);
+    const auto multiply_to = [&](const auto& put) {
+      Tile::template multiply_to<Walk::along_columns>(put, a, left_pitch, b, panel_columns, kept.words(), ahead);
+    };
+    if (whole && streams) return multiply_to(StreamTile{y, p.y.row, p.alpha});
+    multiply_to(PutTile{whole ? y : edge, whole ? p.y.row : panel_columns, p.alpha, whole && add});
     if (whole) return;
     for (int64_t r = 0; r < rows; ++r, y += p.y.row)
       for (int64_t c = 0; c < columns; ++c) y[c] = edge[r * panel_columns + c] + (add ? y[c] : 0);
@@ -69,13 +101,15 @@ std::atomic<int64_t> numbers{0};
 
 /// A product whose kept operand is small enough.
 template <class Tile>
-Job<Tile> job_of(const Gemm& p, bool keeps_b) {
+Job<Tile> job_of(const Gemm& p, bool keeps_b, bool read_soon) {
   using Value = ValueOf<Tile>;
   const Woven<Tile> a{static_cast<const Value*>(p.a.data), p.m, p.a.column, p.k, panel_rows},
       b{static_cast<const Value*>(p.b.data), p.n, p.b.row, p.k, panel_columns};
   const Woven<Tile>& striped = keeps_b ? a : b;
   const int64_t stripes = std::max<int64_t>(8, (striped.strips + most_striped - 1) / most_striped);
-  return {p, keeps_b ? b : a, striped, keeps_b, std::min(striped.panels(), stripes), ++numbers};
+  const bool lines = reinterpret_cast<uintptr_t>(p.y.data) % 64 == 0 && p.y.row % vector_width == 0,
+             streams = lines && !read_soon && p.beta == 0 && p.m * p.n >= least_streamed;
+  return {p, keeps_b ? b : a, striped, keeps_b, streams, std::min(striped.panels(), stripes), ++numbers};
 }
 
 /// The length of as few even parts of `whole` as are no longer than `most`.
@@ -102,7 +136,7 @@ void run_all(std::initializer_list<Gemm> products) {
         part.b.data = part.b.at(k0, j);
         part.y.data = part.y.at(i, j);
         if (k0 > 0) part.beta = 1;
-        jobs.push_back(job_of<Tile>(part, keeps_b));
+        jobs.push_back(job_of<Tile>(part, keeps_b, products.size() > 1 || steps < one.k));
       }
       const int64_t stripes = jobs[0].stripes, count = static_cast<int64_t>(jobs.size());
       parallel_for(count * stripes, 1,
