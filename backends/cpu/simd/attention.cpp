@@ -28,7 +28,8 @@ float softmax_row(float* scores, int64_t seen, int64_t width, const float* facto
 template <class Tile>
 void attend(const View& o, const View& lse, const View& q, const View& k, const View& v, const Attention& options,
             const Wanted& wanted, const DropoutRecord& site, int64_t number) {
-  const Head h(q, k, options, wanted, number);
+  const Head h(q, k, options, wanted, number),
+      coming(q, k, options, wanted, std::min(number + 1, heads_of(k, options) - 1));
   if (h.all_queries == 0) return;
   const int64_t size = q.size(3), all_queries = h.all_queries, all_keys = h.all_keys,
                 wide = round_up(size, panel_columns);
@@ -57,6 +58,9 @@ void attend(const View& o, const View& lse, const View& q, const View& k, const 
       multiply_words<Tile, Walk::along_rows>({scores, exist, h.stride}, width, query.row(first), query.stride, keys,
                                              Operand::words(size), options.scale);
       for (int64_t i = 0; i < exist; ++i) {
+        coming.fetch_queries(q, first + i);
+        coming.fetch_keys(k, first + i);
+        coming.fetch_keys(v, first + i);
         if (drops) h.draw(factors, site, first + i);
         row_lse[h.row(first + i)] = softmax_row<Tile::steps_per_word == 2>(scores + i * h.stride, h.seen_by(first + i),
                                                                            width, drops ? factors : nullptr, scales[i]);

@@ -124,6 +124,14 @@ struct Head {
     const int64_t first = (site.first_row + position(query)) * factors_of_row + first_factor;
     dropout_factors(factors, site, static_cast<uint64_t>(first), seen_by(query));
   }
+  /// Fetches row `row` of this head's, if there is one: those of a head lie too far apart for the machine to see which
+  /// comes next, so that the next head's are fetched while this one is computed.
+  void fetch_keys(const View& all, int64_t row) const {
+    if (row < keys) prefetch_far(of(all).at(row, 0), all.size(3) * size_of(all.dtype));
+  }
+  void fetch_queries(const View& all, int64_t query) const {
+    if (query < queries) prefetch_far(of_queries(all).at(row(query), 0), all.size(3) * size_of(all.dtype));
+  }
   Matrix of(const View& all) const { return head_of(all, sample, head, begin); }
   Matrix of_queries(const View& all) const { return order ? head_of(all, 0, head, 0) : of(all); }
 };

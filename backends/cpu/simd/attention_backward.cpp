@@ -45,7 +45,8 @@ struct Tensors {
 template <class Tile>
 void attend_gradients(const Tensors& x, const Attention& options, const Wanted& wanted, const DropoutRecord& site,
                       int64_t number) {
-  const Head h(x.q, x.k, options, wanted, number);
+  const Head h(x.q, x.k, options, wanted, number),
+      coming(x.q, x.k, options, wanted, std::min(number + 1, heads_of(x.k, options) - 1));
   const int64_t size = x.q.size(3), queries = h.all_queries, all_keys = h.all_keys,
                 wide = round_up(size, panel_columns);
   const Matrix dq = h.of_queries(x.dq);
@@ -81,6 +82,8 @@ void attend_gradients(const Tensors& x, const Attention& options, const Wanted& 
       scores_of(scores, query, keys, options.scale);
       scores_of(dp, gradient, values, 1);
       for (int64_t i = 0; i < exist; ++i) {
+        for (const View* view : {&x.q, &x.grad_o}) coming.fetch_queries(*view, first + i);
+        for (const View* view : {&x.k, &x.v}) coming.fetch_keys(*view, first + i);
         if (drops) h.draw(factors, site, first + i);
         gradient_row<Tile::steps_per_word == 2>(scores + i * h.stride, dp + i * h.stride, lse[h.row(first + i)],
                                                 options.scale, drops ? factors : nullptr, h.seen_by(first + i), whole);

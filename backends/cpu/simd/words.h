@@ -49,7 +49,7 @@ struct Operands {
     };
     for (int64_t i = 0; i < rows; ++i) {
       // The rows lie too far apart for the machine to see what comes next.
-      prefetch(at(i + 24), columns * item);
+      prefetch_far(at(i + 24), columns * item);
       put_row(room + i * stride, m.dtype, at(i), columns, stride);
     }
     std::fill(room + rows * stride, room + round_up(rows, panel_columns) * stride, 0.0f);
