@@ -19,6 +19,16 @@ using ValueOf = std::conditional_t<Tile::steps_per_word == 2, uint16_t, float>;
 template <class Tile>
 inline constexpr Dtype dtype_of = Tile::steps_per_word == 2 ? Dtype::bf16 : Dtype::f32;
 
+/// `rows` rows of values, `pitch` apart, of which `width` count, from line number `first` on, where the first lines of
+/// all rows come before the next ones; nothing beyond the last.
+template <class Value>
+LinesAhead lines_of(const Value* data, int64_t rows, int64_t pitch, int64_t width, int64_t first) {
+  constexpr int64_t line = 64, item = sizeof(Value);
+  const int64_t column = first / rows, row = first % rows;
+  if (column > (width * item + line - 2) / line) return {};  // a row may begin inside a line
+  return {reinterpret_cast<const char*>(data + row * pitch) + column * line, pitch * item, rows, row};
+}
+
 /// An operand whose sum runs down the rows of memory; of bf16, each pair of rows is woven.
 template <class Tile>
 struct Woven {
@@ -38,13 +48,8 @@ struct Woven {
     return {data + first, std::min(count, strips - first), row, k, width};
   }
 
-  /// From line number `first` on, where the first lines of all rows come before the next ones; nothing beyond the last.
-  LinesAhead lines(int64_t first) const {
-    constexpr int64_t line = 64, value = sizeof(*data);
-    const int64_t column = first / k, at = first % k;
-    if (column > (strips * value + line - 2) / line) return {};  // a row may begin inside a line
-    return {reinterpret_cast<const char*>(data + at * row) + column * line, row * value, k, at};
-  }
+  /// What pack() reads, from line number `first` on.
+  LinesAhead lines(int64_t first) const { return lines_of(data, k, row, strips, first); }
 
   void pack(float* out) const {
     constexpr int64_t ahead = 96;  // rows: they lie too far apart for the machine to see what comes next
@@ -90,6 +95,9 @@ struct Transposed {
   Transposed stripe(int64_t first, int64_t count) const {
     return {data + first * row, std::min(count, strips - first), row, k};
   }
+
+  /// What pack() reads, from line number `first` on.
+  LinesAhead lines(int64_t first) const { return lines_of(data, strips, row, k, first); }
 
   void pack(float* out) const {
     for (int64_t strip = 0; strip < strips; strip += panel_columns, out += panel_words())

@@ -79,9 +79,10 @@ struct Job {
   void multiply_tile(int64_t tile) const {
     const int64_t of_half = blocks / halves, stripe = tile / of_half % stripes,
                   block = tile / (of_half * stripes) * of_half + tile % of_half;
-    const int64_t first = stripe * panels / stripes, count = (stripe + 1) * panels / stripes - first,
+    const int64_t first = first_of(stripe), count = first_of(stripe + 1) - first,
                   most = (panels + stripes - 1) / stripes;
-    const Operand part = b.stripe(first * panel_columns, count * panel_columns);
+    const Operand part = stripe_at(stripe), next = stripe_at(std::min(stripe + 1, stripes - 1));
+    const bool next_is_due = tile % of_half == of_half - 1 && stripe + 1 < stripes;
     float* packed = scratch<float>(most * (b.panel_words() + panel_columns), Workspace::tile);
     float* bias = packed + most * b.panel_words();
     const auto first_row = [&](int64_t of) { return of * ((p.m + panel_rows - 1) / panel_rows) / blocks * panel_rows; };
@@ -92,20 +93,29 @@ struct Job {
         load(bias, p.bias.dtype, p.bias.at(0, first * panel_columns), 0, p.bias.column, part.strips);
     }
     packed_number = first_number + stripe;
-    const int64_t end_of_half = std::min(p.m, first_row(block / of_half * of_half + of_half));
-    for (int64_t i = first_row(block); i < std::min(p.m, first_row(block + 1)); i += panel_rows)
-      for (int64_t c = 0; c < count; ++c)
-        multiply_panel(i, (first + c) * panel_columns, packed + c * b.panel_words(), bias + c * panel_columns,
-                       c + 1 == count && i + 2 * panel_rows <= end_of_half);
+    const int64_t begin = first_row(block), end_of_half = std::min(p.m, first_row(block / of_half * of_half + of_half)),
+                  item = size_of(p.a.dtype);
+    for (int64_t i = begin; i < std::min(p.m, first_row(block + 1)); i += panel_rows)
+      for (int64_t c = 0; c < count; ++c) {
+        LinesAhead ahead;
+        if (c + 1 == count && i + 2 * panel_rows <= end_of_half)
+          ahead = {p.a.at(i + panel_rows, 0), p.a.row * item, panel_rows};
+        else if (next_is_due)
+          ahead = next.lines(((i - begin) / panel_rows * count + c) * b.words());
+        multiply_panel(i, (first + c) * panel_columns, packed + c * b.panel_words(), bias + c * panel_columns, ahead);
+      }
   }
 
-  /// The register tile of y at (i, j), which fetches the rows of a that come next if it is to.
-  void multiply_panel(int64_t i, int64_t j, const float* panel, const float* bias, bool fetches) const {
+  int64_t first_of(int64_t stripe) const { return stripe * panels / stripes; }
+  Operand stripe_at(int64_t stripe) const {
+    return b.stripe(first_of(stripe) * panel_columns, (first_of(stripe + 1) - first_of(stripe)) * panel_columns);
+  }
+
+  /// The register tile of y at (i, j).
+  void multiply_panel(int64_t i, int64_t j, const float* panel, const float* bias, const LinesAhead& ahead) const {
     const int64_t above = std::max<int64_t>(0, i + panel_rows - p.m);  // at the lower edge, rows done before
     const auto row_of_a = [&](int64_t row) { return static_cast<const float*>(p.a.at(row, 0)); };
     const int64_t pitch = p.a.row / Tile::steps_per_word;
-    const LinesAhead ahead{fetches ? row_of_a(i + panel_rows) : nullptr, pitch * static_cast<int64_t>(sizeof(float)),
-                           panel_rows};
     const auto multiply_to = [&](const auto& put) {
       Tile::template multiply_to<Walk::along_rows>(put, row_of_a(i - above), pitch, panel, panel_columns,
                                                    p.k / Tile::steps_per_word, ahead);
