@@ -102,6 +102,20 @@ void argmax_contract() {
           const Handle y = trial.output(to, Dtype::i64);
           trial.run([&](const Call& c) { kernels::argmax(c.device, c(y), c(x), dim); });
         }
+  // Longer than what a kernel looks at in one piece.
+  constexpr int64_t length = 1100;
+  for (Dtype dtype : trained_types)
+    for (Layout layout : any_layout)
+      for (double top : {double{NAN}, double{INFINITY}, 7.0, -double{INFINITY}})
+        for (const std::vector<size_t>& places :
+             {std::vector<size_t>{0}, {600}, {1099}, {40, 600}, {511, 512}, {600, 1099}}) {
+          Trial trial(kernels::argmax, join(dtype, " ", top, " at ", places[0], " layout ", int(layout)));
+          trial.accuracy.exact = true;
+          Values values = whole(length, -9, -4);
+          for (const size_t place : places) values[place] = top;
+          const Handle x = trial.input({1, length}, dtype, values, layout), y = trial.output({1, 1}, Dtype::i64);
+          trial.run([&](const Call& c) { kernels::argmax(c.device, c(y), c(x), 1); });
+        }
 }
 
 void sum_of_squares_contract() {

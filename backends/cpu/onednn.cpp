@@ -216,10 +216,11 @@ struct Tiles {
     const bool tall = transposed && p.m >= 2048;  // cut lower, its tiles would not be packed with AVX2 alone
     const bool by_rows = transposed && !copies && !tall && p.m >= 128 && p.n < 1024;
     m = p.m <= 512 ? p.m : tall ? 512 : 256;
-    // Rows of a that far apart: oneDNN copies them where a tile has many columns. f32[1024,3072] x [768,3072]^T in
-    // tiles of 384 columns 192 GF/s, of 768 215; bf16[1024,2048] x [512,2048]^T 372, 430.
-    const bool aligned = !transposed && p.m > 512 && p.a.row * size_of(p.a.dtype) % 4096 == 0;
-    const int64_t share = tall || aligned ? p.n : (p.n * parts(p.m, m) / wanted + 63) / 64 * 64;
+    // So do rows of a that are multiplied by rows of b, and oneDNN copies them where a tile has many columns. Zen 4,
+    // f32[1024,3072] x [768,3072]^T in tiles of 384 columns 192 GF/s, of 768 215; bf16[1024,2048] x [512,2048]^T 372,
+    // 430.
+    const bool gathers = !transposed && p.b.row == 1 && p.m > 512 && p.a.row * size_of(p.a.dtype) % 4096 == 0;
+    const int64_t share = tall || gathers ? p.n : (p.n * parts(p.m, m) / wanted + 63) / 64 * 64;
     n = copies || by_rows ? p.n : std::clamp<int64_t>(share, transposed ? 256 : 128, 1024);
     across = parts(p.n, n);
     // One tile is cut so low only where two threads gain more by it than packing b twice costs.

@@ -28,9 +28,9 @@ float softmax_row(float* scores, int64_t seen, int64_t width, const float* facto
 template <class Tile>
 void attend(const View& o, const View& lse, const View& q, const View& k, const View& v, const Attention& options,
             const Wanted& wanted, const DropoutRecord& site, int64_t number) {
-  const Head h(q, k, options, wanted, number),
-      coming(q, k, options, wanted, std::min(number + 1, heads_of(k, options) - 1));
+  const Head h(q, k, options, wanted, number);
   if (h.all_queries == 0) return;
+  const Head coming(q, k, options, wanted, next_head(number, k, options));
   const int64_t size = q.size(3), all_queries = h.all_queries, all_keys = h.all_keys,
                 wide = round_up(size, panel_columns);
   const Matrix out = h.of_queries(o);

@@ -36,6 +36,11 @@ inline int64_t heads_of(const View& k, const kernels::Attention& options) {
   return k.size(0) * k.size(1) * sequences_of(options);
 }
 
+/// The head that a thread computes after `number`; after the last one, that.
+inline int64_t next_head(int64_t number, const View& k, const kernels::Attention& options) {
+  return std::min(number + 1, heads_of(k, options) - 1);
+}
+
 /// The queries that are computed where not all are, by rising position: each head finds its own side by side. Until
 /// the calling thread asks for Workspace::call again.
 struct Wanted {
@@ -125,7 +130,7 @@ struct Head {
     dropout_factors(factors, site, static_cast<uint64_t>(first), seen_by(query));
   }
   /// Fetches row `row` of this head's, if there is one: those of a head lie too far apart for the machine to see which
-  /// comes next, so that the next head's are fetched while this one is computed.
+  /// comes next, so that the next head's are fetched with each query that is computed of this one.
   void fetch_keys(const View& all, int64_t row) const {
     if (row < keys) prefetch_far(of(all).at(row, 0), all.size(3) * size_of(all.dtype));
   }

@@ -45,8 +45,7 @@ struct Tensors {
 template <class Tile>
 void attend_gradients(const Tensors& x, const Attention& options, const Wanted& wanted, const DropoutRecord& site,
                       int64_t number) {
-  const Head h(x.q, x.k, options, wanted, number),
-      coming(x.q, x.k, options, wanted, std::min(number + 1, heads_of(x.k, options) - 1));
+  const Head h(x.q, x.k, options, wanted, number), coming(x.q, x.k, options, wanted, next_head(number, x.k, options));
   const int64_t size = x.q.size(3), queries = h.all_queries, all_keys = h.all_keys,
                 wide = round_up(size, panel_columns);
   const Matrix dq = h.of_queries(x.dq);

@@ -20,12 +20,12 @@ template <class Tile>
 inline constexpr Dtype dtype_of = Tile::steps_per_word == 2 ? Dtype::bf16 : Dtype::f32;
 
 /// `rows` rows of values, `pitch` apart, of which `width` count, from line number `first` on, where the first lines of
-/// all rows come before the next ones; nothing beyond the last.
+/// all rows come before the next ones; nothing if that lies beyond the last.
 template <class Value>
 LinesAhead lines_of(const Value* data, int64_t rows, int64_t pitch, int64_t width, int64_t first) {
   constexpr int64_t line = 64, item = sizeof(Value);
   const int64_t column = first / rows, row = first % rows;
-  if (column > (width * item + line - 2) / line) return {};  // a row may begin inside a line
+  if (column > (width * item + line - 3) / line) return {};  // a row may begin inside a line
   return {reinterpret_cast<const char*>(data + row * pitch) + column * line, pitch * item, rows, row};
 }
 

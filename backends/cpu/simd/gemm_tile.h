@@ -103,8 +103,8 @@ struct FloatTile {
   /// every product.
   template <Walk walk, class Put, class Ahead = NothingAhead>
   [[gnu::noinline]] static void multiply_to(const Put& put, const float* a, int64_t a_stride, const float* b,
-                                            int64_t b_stride, int64_t words, const Ahead& next = {}) {
-    Ahead ahead = next;  // taken apart; a copy on the stack would wait for all that was stored before
+                                            int64_t b_stride, int64_t words, const Ahead& coming = {}) {
+    Ahead ahead = coming;  // taken apart; a copy on the stack would wait for all that was stored before
     put.prepare();
     Vector left[panel_rows]{}, right[panel_rows]{};
     LeftWords<walk> column(a, a_stride);
@@ -138,8 +138,8 @@ struct Bf16Tile {
   __attribute__((target("avx512bf16"), noinline)) static void multiply_to(const Put& put, const float* a,
                                                                           int64_t a_stride, const float* b,
                                                                           int64_t b_stride, int64_t words,
-                                                                          const Ahead& next = {}) {
-    Ahead ahead = next;
+                                                                          const Ahead& coming = {}) {
+    Ahead ahead = coming;
     put.prepare();
     __m512 left[panel_rows]{}, right[panel_rows]{};
     LeftWords<walk> column(a, a_stride);

@@ -155,8 +155,8 @@ void find_largest(const View& y, const View& x, int dim) {
         const T top = reduce_array<Max>(values, count);
         if (top <= largest || std::isnan(largest)) continue;
         largest = top;
-        best = at +
-               (std::find_if(values, values + count, [=](T x) { return x == top || (x != x && top != top); }) - values);
+        const auto is_top = [=](T value) { return value == top || (value != value && top != top); };
+        best = at + (std::find_if(values, values + count, is_top) - values);
       }
       store(y.dtype, y.data, nest.kept.offset(1, k), 1, &best, 1);
     }

@@ -3,6 +3,7 @@
 // a layer of few samples is taken as the transposed product, by columns.
 #include <algorithm>
 #include <atomic>
+#include <utility>
 
 #include "cinta/backends/cpu/gemm.h"
 #include "cinta/backends/cpu/parallel.h"
@@ -93,15 +94,16 @@ struct Job {
         load(bias, p.bias.dtype, p.bias.at(0, first * panel_columns), 0, p.bias.column, part.strips);
     }
     packed_number = first_number + stripe;
-    const int64_t begin = first_row(block), end_of_half = std::min(p.m, first_row(block / of_half * of_half + of_half)),
+    const int64_t end_of_half = std::min(p.m, first_row(block / of_half * of_half + of_half)),
                   item = size_of(p.a.dtype);
-    for (int64_t i = begin; i < std::min(p.m, first_row(block + 1)); i += panel_rows)
+    int64_t line = 0;  // of the next stripe
+    for (int64_t i = first_row(block); i < std::min(p.m, first_row(block + 1)); i += panel_rows)
       for (int64_t c = 0; c < count; ++c) {
         LinesAhead ahead;
         if (c + 1 == count && i + 2 * panel_rows <= end_of_half)
           ahead = {p.a.at(i + panel_rows, 0), p.a.row * item, panel_rows};
         else if (next_is_due)
-          ahead = next.lines(((i - begin) / panel_rows * count + c) * b.words());
+          ahead = next.lines(std::exchange(line, line + b.words()));
         multiply_panel(i, (first + c) * panel_columns, packed + c * b.panel_words(), bias + c * panel_columns, ahead);
       }
   }

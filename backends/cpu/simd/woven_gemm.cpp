@@ -18,8 +18,9 @@ namespace {
 constexpr int64_t most_steps = 1024;   ///< of k at once
 constexpr int64_t most_kept = 1024;    ///< strips that every thread keeps
 constexpr int64_t most_striped = 192;  ///< strips that are packed at once
-/// Values of y that are not looked for in a cache when the update reads them.
-constexpr int64_t least_streamed = 1 << 18;
+/// Results of at least so many values go past the caches, unless this product reads them again. BERT-base's, of 2.3 MB
+/// and more, and decoders' gained by it (see docs/rows.md); those of an MLP are smaller, and their update finds them.
+constexpr int64_t least_streamed = 1 << 19;
 
 /// As PutTile without `add`, past the caches: `out` is whole lines. A line of y would else be read before it is
 /// written.
@@ -77,6 +78,7 @@ struct Job {
         const LinesAhead ahead = is_last ? LinesAhead{} : next.lines((s * part.panels() + t) * kept.words());
         keeps_b ? multiply_panels(j, i, other, one, ahead) : multiply_panels(i, j, one, other, ahead);
       }
+    if (streams) _mm_sfence();  // a team's loop ends with a locked instruction, one thread's may not
   }
 
   /// The register tile of y at (i, j).
