@@ -25,14 +25,17 @@ bool special_gemm(const Gemm& product) {
 
 // Measured with oneDNN 2.6, in GF/s: oneDNN's, ours.
 
-/// Zen 3, which reaches 185: oneDNN's kernels read operands where they lie. They walk down a few columns of b at a
-/// time, and rows of b a multiple of 2 KiB apart push each other out of the caches: f32[2048,256] x f32[256,1024] 91,
-/// 173. A transposed a is packed, as we always do, in large products only: f32[2048,1024]^T x f32[2048,256] 80, 144.
+/// Zen 3, two cores, which reach 200 alone, and 150 beside busy neighbours, where all of these were measured: along the
+/// rows of a [2048,256] x [1024,256]^T 136, 148; [1024,768] x [3072,768]^T 124, 148; [1024,3072] x [3072,768] 125, 133;
+/// [2048,128] x [512,128]^T 115, 142; but [128,512] x [512,784] 92, 84; [64,256] x [256,784] 137, 93; [288,4096] x
+/// [4096,128] 106, 103. oneDNN walks down a few columns of b at a time, and its rows a multiple of 2 KiB apart push
+/// each other out of the caches: [2048,256] x [256,1024] 80, 150; [128,512] x [512,512] 84, 115. Weight gradients:
+/// [2048,1024]^T x [2048,256] 99, 123; [1024,768]^T x [1024,3072] 66, 145; [128,512]^T x [128,512] 79, 96; but
+/// [64,256]^T x [64,784] 112, 94; [2048,128]^T x [2048,128] 118, 101.
 bool fast_with_avx2(const Gemm& p) {
-  if (p.b.column != 1) return false;
-  if (p.a.column == 1) return p.m >= 32 && p.b.row % 512 == 0;
-  const auto power_of_two = [](int64_t stride) { return stride >= 128 && (stride & (stride - 1)) == 0; };
-  return p.m < 4096 || (power_of_two(p.a.column) && power_of_two(p.b.row));
+  if (p.a.row == 1 && p.a.column != 1) return p.m * p.n * p.k >= 1 << 24 && p.m * p.n >= 1 << 15;
+  if (p.b.column != 1) return p.m >= 128;
+  return p.k < 4096 && (p.m >= 192 || (p.m >= 32 && p.k >= 64 && p.b.row % 512 == 0));
 }
 
 /// Zen 4, two cores, which reach 466 in bf16 and 234 in f32, operands cold. Where a's rows lie along the sum, bf16:
@@ -84,10 +87,7 @@ void gemm(const Gemm& product) {
 }
 
 bool fast_gemm(const Gemm& product) {
-  if (isa_level() == isa_avx2 && fast_with_avx2(product)) {
-    gemm(product);
-    return true;
-  }
+  if (isa_level() == isa_avx2) return fast_with_avx2(product) && special_gemm(product);
   if (isa_level() == isa_amx) return fast_with_amx(product) && special_gemm(product);
   if (isa_level() != isa_avx512_bf16) return false;
   if (fast_transposed(product) && special_gemm(product.transposed())) return true;

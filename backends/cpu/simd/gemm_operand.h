@@ -1,6 +1,6 @@
-// Operands of a product, packed for the register tiles of AVX-512: a panel holds the strips, which are rows of a or
-// columns of b, that a tile multiplies at once, as words of 32 bits: a float, or two bf16 that follow each other along
-// the sum.
+// Operands of a product, packed for the register tiles of AVX2 and AVX-512: a panel holds the strips, which are rows of
+// a or columns of b, that a tile multiplies at once, as words of 32 bits: a float, or two bf16 that follow each other
+// along the sum.
 #pragma once
 #include <algorithm>
 #include <type_traits>
@@ -11,7 +11,7 @@
 #include "cinta/backends/cpu/simd/transpose.h"
 
 #include "cinta/backends/cpu/isa_begin.h"
-#if CINTA_ISA_LEVEL == 2
+#if CINTA_ISA_LEVEL > 0
 
 /// What a tile's operands hold.
 template <class Tile>
@@ -67,11 +67,11 @@ struct Woven {
  private:
   /// The words of the first `exist` strips of a panel, and zeros; the second row of a pair may not exist.
   void pack_step(float* out, const ValueOf<Tile>* step, int64_t exist, [[maybe_unused]] bool paired) const {
-    const auto mask = static_cast<uint32_t>((uint64_t{1} << exist) - 1);
     if constexpr (Tile::steps_per_word == 1) {
       for (int64_t half = 0; half < pitch(); half += vector_width)
-        _mm512_store_ps(out + half, _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask >> half), step + half));
+        *reinterpret_cast<Vector*>(out + half) = load_first(step + half, exist - half);
     } else {
+      const auto mask = static_cast<uint32_t>((uint64_t{1} << exist) - 1);
       typedef int32_t Order __attribute__((vector_size(64)));
       Order front, back;  // the words of elements 0 to 15 of two rows, and of 16 to 31
       for (int i = 0; i < vector_width; ++i) front[i] = i | (i + 32) << 16, back[i] = front[i] + (16 | 16 << 16);
@@ -114,9 +114,8 @@ struct Transposed {
     for (int64_t i = 0; i < exist; ++i) __builtin_prefetch(in + i * pitch + ahead);
     if (exist == vector_width && word + vector_width <= words()) return transpose_block(out, panel_columns, in, pitch);
     alignas(64) float square[vector_width * vector_width]{};
-    const auto mask = static_cast<__mmask16>((1 << std::min<int64_t>(vector_width, words() - word)) - 1);
     for (int64_t i = 0; i < exist; ++i)
-      _mm512_store_ps(square + i * vector_width, _mm512_maskz_loadu_ps(mask, in + i * pitch));
+      *reinterpret_cast<Vector*>(square + i * vector_width) = load_first(in + i * pitch, words() - word);
     transpose_block(out, panel_columns, square, vector_width);
   }
 };

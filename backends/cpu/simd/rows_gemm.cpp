@@ -1,6 +1,6 @@
-// The product whose sum runs along the rows of a, as a layer's output and its input's gradient do, with AVX-512: a is
-// read where it lies, and stripes of b are packed, each by the threads that multiply with it. y lies by rows, or, where
-// a layer of few samples is taken as the transposed product, by columns.
+// The product whose sum runs along the rows of a, as a layer's output and its input's gradient do, with AVX2 and
+// AVX-512: a is read where it lies, and stripes of b are packed, each by the threads that multiply with it. y lies by
+// rows, or, where a layer of few samples is taken as the transposed product, by columns.
 #include <algorithm>
 #include <atomic>
 #include <utility>
@@ -11,7 +11,7 @@
 #include "cinta/backends/cpu/simd/gemm_operand.h"
 
 #include "cinta/backends/cpu/isa_begin.h"
-#if CINTA_ISA_LEVEL == 2
+#if CINTA_ISA_LEVEL > 0
 namespace {
 
 /// The sums of a register tile, plus a bias or what was there, to where they belong, which is fetched meanwhile.
@@ -58,8 +58,9 @@ struct PutBf16 {
   }
 };
 
-constexpr int64_t most_packed = 384 << 10;  ///< bytes of a stripe of b, which is to stay in the second-level cache
-constexpr int64_t rows_of_block = 192;      ///< of a: a tile of the loop multiplies a block by a stripe, at most
+/// Bytes of a stripe of b, which is to stay in the second-level cache: of 512 KiB where there is no AVX-512.
+constexpr int64_t most_packed = (vector_bytes == 64 ? 384 : 192) << 10;
+constexpr int64_t rows_of_block = 192;  ///< of a: a tile of the loop multiplies a block by a stripe, at most
 /// Of a's rows so many are cut in halves, each of which goes through all stripes: two threads then write rows of their
 /// own, as those do that compute row by row, and where they share no cache lines that both have read are slow to write
 /// (2 GB/s; bf16[2048,256] x [256,1024] 378, 424 GF/s). Of fewer rows it pays to pack b twice if b is small beside a.
@@ -103,7 +104,7 @@ struct Job {
         if (c + 1 == count && i + 2 * panel_rows <= end_of_half)
           ahead = {p.a.at(i + panel_rows, 0), p.a.row * item, panel_rows};
         else if (next_is_due)
-          ahead = next.lines(std::exchange(line, line + b.words()));
+          ahead = next.lines(std::exchange(line, line + b.words() / Tile::words_per_line));
         multiply_panel(i, (first + c) * panel_columns, packed + c * b.panel_words(), bias + c * panel_columns, ahead);
       }
   }
@@ -122,11 +123,12 @@ struct Job {
       Tile::template multiply_to<Walk::along_rows>(put, row_of_a(i - above), pitch, panel, panel_columns,
                                                    p.k / Tile::steps_per_word, ahead);
     };
-    if (p.y.column != 1) {  // room for a square of whole vectors
-      alignas(64) float sums[vector_width * panel_columns];
-      multiply_to(PutTile{sums, panel_columns, 1, false});
-      return store_transposed(i - above, above, j, sums);
-    }
+    if constexpr (vector_bytes == 64)
+      if (p.y.column != 1) {  // room for a square of whole vectors
+        alignas(64) float sums[vector_width * panel_columns];
+        multiply_to(PutTile{sums, panel_columns, 1, false});
+        return store_transposed(i - above, above, j, sums);
+      }
     if (above == 0 && j + panel_columns <= p.n) {
       if (p.y.dtype == Dtype::f32)
         return multiply_to(PutF32{static_cast<float*>(p.y.at(i, j)), p.y.row, bias, p.beta != 0});
@@ -145,7 +147,7 @@ struct Job {
   }
 
   /// The register tile of a y that lies by columns, from row `above` of the tile's on, with its bias, which goes by
-  /// rows.
+  /// rows. With AVX-512.
   void store_transposed(int64_t i, int64_t above, int64_t j, const float* sums) const {
     alignas(64) float block[vector_width * vector_width], bias[vector_width]{};
     const auto exist = static_cast<__mmask16>(((1 << panel_rows) - 1) & -(1 << above));
@@ -189,7 +191,8 @@ bool run(const Gemm& p) {
   const bool types = p.a.dtype == dtype && p.b.dtype == dtype && (p.y.dtype == dtype || p.y.dtype == Dtype::f32),
              adds = p.beta == 1 && p.y.dtype == Dtype::f32 && !p.bias.data,
              by_rows = p.y.column == 1 && (adds || p.beta == 0) && (!p.bias.data || p.bias.row == 0),
-             by_columns = p.y.row == 1 && p.y.column != 1 && p.beta == 0 && (!p.bias.data || p.bias.column == 0);
+             by_columns = vector_bytes == 64 && p.y.row == 1 && p.y.column != 1 && p.beta == 0 &&
+                          (!p.bias.data || p.bias.column == 0);
   if (!types || p.alpha != 1 || p.a.column != 1 || !in_words(p.a, p.a.row) || !(by_rows || by_columns) ||
       p.m < panel_rows)
     return false;
@@ -203,7 +206,10 @@ bool run(const Gemm& p) {
   return true;
 }
 
-const InstallSpecialGemm of_bf16{isa_avx512_bf16, run<Bf16Tile>}, of_f32{isa_avx512, run<FloatTile>};
+const InstallSpecialGemm of_f32{CINTA_ISA_LEVEL, run<FloatTile>};
+#if CINTA_ISA_LEVEL == 2
+const InstallSpecialGemm of_bf16{isa_avx512_bf16, run<Bf16Tile>};
+#endif
 
 }  // namespace
 #endif

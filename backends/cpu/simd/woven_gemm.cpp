@@ -1,6 +1,6 @@
-// The product whose sum runs down the rows of both operands, as that of a weight gradient does, with AVX-512. A thread
-// packs what it reads: lines that another one wrote come late where threads share no cache. So one operand is packed by
-// every thread, the other by stripes.
+// The product whose sum runs down the rows of both operands, as that of a weight gradient does, with AVX2 and AVX-512.
+// A thread packs what it reads: lines that another one wrote come late where threads share no cache. So one operand is
+// packed by every thread, the other by stripes.
 #include <algorithm>
 #include <atomic>
 #include <initializer_list>
@@ -12,7 +12,7 @@
 #include "cinta/backends/cpu/simd/gemm_operand.h"
 
 #include "cinta/backends/cpu/isa_begin.h"
-#if CINTA_ISA_LEVEL == 2
+#if CINTA_ISA_LEVEL > 0
 namespace {
 
 constexpr int64_t most_steps = 1024;   ///< of k at once
@@ -21,6 +21,14 @@ constexpr int64_t most_striped = 192;  ///< strips that are packed at once
 /// Results of at least so many values go past the caches, unless this product reads them again. BERT-base's, of 2.3 MB
 /// and more, and decoders' gained by it (see docs/rows.md); those of an MLP are smaller, and their update finds them.
 constexpr int64_t least_streamed = 1 << 19;
+
+inline void stream_vector(float* to, Vector values) {
+#if CINTA_ISA_LEVEL == 2
+  _mm512_stream_ps(to, (__m512)values);
+#else
+  _mm256_stream_ps(to, (__m256)values);
+#endif
+}
 
 /// As PutTile without `add`, past the caches: `out` is whole lines. A line of y would else be read before it is
 /// written.
@@ -35,8 +43,8 @@ struct StreamTile {
     float* row = out;
 #pragma GCC unroll 16
     for (int i = 0; i < panel_rows; ++i, row += stride) {
-      _mm512_stream_ps(row, (__m512)(scale * left[i]));
-      _mm512_stream_ps(row + vector_width, (__m512)(scale * right[i]));
+      stream_vector(row, (Vector)(scale * left[i]));
+      stream_vector(row + vector_width, (Vector)(scale * right[i]));
     }
   }
 };
@@ -75,7 +83,8 @@ struct Job {
       for (int64_t t = 0; t < part.panels(); ++t) {
         const float *one = of_kept + s * kept.panel_words(), *other = of_part + t * part.panel_words();
         const int64_t i = s * kept.width, j = begin + t * part.width;
-        const LinesAhead ahead = is_last ? LinesAhead{} : next.lines((s * part.panels() + t) * kept.words());
+        const LinesAhead ahead =
+            is_last ? LinesAhead{} : next.lines((s * part.panels() + t) * kept.words() / Tile::words_per_line);
         keeps_b ? multiply_panels(j, i, other, one, ahead) : multiply_panels(i, j, one, other, ahead);
       }
     if (streams) _mm_sfence();  // a team's loop ends with a locked instruction, one thread's may not
@@ -109,7 +118,7 @@ Job<Tile> job_of(const Gemm& p, bool keeps_b, bool read_soon) {
       b{static_cast<const Value*>(p.b.data), p.n, p.b.row, p.k, panel_columns};
   const Woven<Tile>& striped = keeps_b ? a : b;
   const int64_t stripes = std::max<int64_t>(8, (striped.strips + most_striped - 1) / most_striped);
-  const bool lines = reinterpret_cast<uintptr_t>(p.y.data) % 64 == 0 && p.y.row % vector_width == 0,
+  const bool lines = reinterpret_cast<uintptr_t>(p.y.data) % 64 == 0 && p.y.row % 16 == 0,
              streams = lines && !read_soon && p.beta == 0 && p.m * p.n >= least_streamed;
   return {p, keeps_b ? b : a, striped, keeps_b, streams, std::min(striped.panels(), stripes), ++numbers};
 }
@@ -162,7 +171,10 @@ bool run(const Gemm& p) {
   return true;
 }
 
-const InstallSpecialGemm of_bf16{isa_avx512_bf16, run<Bf16Tile>}, of_f32{isa_avx512, run<FloatTile>};
+const InstallSpecialGemm of_f32{CINTA_ISA_LEVEL, run<FloatTile>};
+#if CINTA_ISA_LEVEL == 2
+const InstallSpecialGemm of_bf16{isa_avx512_bf16, run<Bf16Tile>};
+#endif
 
 }  // namespace
 #endif
