@@ -101,7 +101,7 @@ TEST_CASE("micro-batches of pairs give the gradients of their whole batch", "[tr
 TEST_CASE("what follows is learnt", "[train]") {
   const ThreadScope one(1);
   train::PreTrainingTask task = task_of(16);
-  train::RunOptions options{.max_steps = 400, .optimizer = {.rate = 5e-3}, .quiet = true};
+  train::RunOptions options{.max_steps = 600, .optimizer = {.rate = 2e-3}, .quiet = true};
   const train::RunResult result = train::run(task, options, {{"task", "pairs"}});
   for (const std::string& name : task.evaluation_names()) {
     INFO(name);
