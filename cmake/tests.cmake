@@ -61,6 +61,10 @@ foreach(isa IN ITEMS baseline avx2 avx512 avx512_bf16)
   set_tests_properties(kernel_contract_on_${isa} PROPERTIES ENVIRONMENT CINTA_ISA=${isa} TIMEOUT ${seconds})
 endforeach()
 
+# The products with AVX2, for which we have kernels of our own, where the processor has more.
+add_test(NAME products_on_avx2 COMMAND cinta_tests "[matmul]" WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+set_tests_properties(products_on_avx2 PROPERTIES ENVIRONMENT CINTA_ISA=avx2 TIMEOUT ${seconds})
+
 # A program built against the installed package would need the sanitizers as well, so only plain builds run this.
 if(NOT CINTA_SANITIZE)
   add_test(NAME package COMMAND ${CMAKE_COMMAND} -DBUILD=${PROJECT_BINARY_DIR} -DSOURCE=${PROJECT_SOURCE_DIR}/tests/package

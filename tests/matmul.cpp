@@ -100,7 +100,14 @@ const Case cases[] = {{256, 256, 2048, true, false},
                       {257, 256, 32769, true},
                       {600, 1030, 2049, true},
                       {65, 391, 258, false, true},
-                      {121, 1300, 66, false, true, 2}};
+                      {121, 1300, 66, false, true, 2},
+                      // Rows that a tile has too few of, or one too many.
+                      {11, 130, 40},
+                      {6, 130, 40, false, true},
+                      {134, 70, 97, false, true},
+                      {195, 40, 98},
+                      {196, 41, 99},
+                      {197, 17, 101}};
 
 std::string name(const Case& c) {
   return join(c.m, "x", c.n, "x", c.k, c.a_transposed ? " t" : " n", c.b_transposed ? "t" : "n", " gap ", c.gap,
@@ -331,13 +338,14 @@ TEST_CASE("products of many shapes at once, from many threads", "[matmul]") {
   CHECK(together == alone);
 }
 
-TEST_CASE("products of bf16 have the same bits at once, from many threads, and in a batch", "[matmul]") {
+TEST_CASE("products have the same bits at once, from many threads, and in a batch", "[matmul]") {
+  const Dtype dtype = GENERATE(Dtype::bf16, Dtype::f32);
   // A weight gradient, an input's gradient, a layer's output.
   for (auto [a_transposed, b_transposed] : {std::pair{true, false}, {false, false}, {false, true}}) {
-    INFO(a_transposed << b_transposed);
-    const Dtype y_dtype = a_transposed ? Dtype::f32 : Dtype::bf16;
+    INFO(name_of(dtype) << " " << a_transposed << b_transposed);
+    const Dtype y_dtype = a_transposed ? Dtype::f32 : dtype;
     const auto one = [&, a = a_transposed, b = b_transposed](int64_t i) {
-      return product({389 + 2 * (i % 3), 365, 518, a, b}, Dtype::bf16, 1, 0, 0.5f, y_dtype);
+      return product({389 + 2 * (i % 3), 365, 518, a, b}, dtype, 1, 0, 0.5f, y_dtype);
     };
     std::vector<std::vector<float>> alone, together(6);
     for (int i = 0; i < 6; ++i) alone.push_back(one(i));
@@ -350,7 +358,7 @@ TEST_CASE("products of bf16 have the same bits at once, from many threads, and i
     CHECK(together == alone);
 
     const int64_t count = 16, m = 389, n = 365, k = 518;
-    const Tensor a = empty({count, k, m}, Dtype::bf16), b = empty({count, k, n}, Dtype::bf16);
+    const Tensor a = empty({count, k, m}, dtype), b = empty({count, k, n}, dtype);
     kernels::copy(cpu, a, from_values(random(count * k * m, 1), {count, k, m}));
     kernels::copy(cpu, b, from_values(random(count * k * n, 2), {count, k, n}));
     const Shape of_a = a_transposed ? Shape{1, m} : Shape{k, 1}, of_b = b_transposed ? Shape{1, k} : Shape{n, 1};

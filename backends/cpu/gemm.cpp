@@ -29,13 +29,16 @@ bool special_gemm(const Gemm& product) {
 /// rows of a [2048,256] x [1024,256]^T 136, 148; [1024,768] x [3072,768]^T 124, 148; [1024,3072] x [3072,768] 125, 133;
 /// [2048,128] x [512,128]^T 115, 142; but [128,512] x [512,784] 92, 84; [64,256] x [256,784] 137, 93; [288,4096] x
 /// [4096,128] 106, 103. oneDNN walks down a few columns of b at a time, and its rows a multiple of 2 KiB apart push
-/// each other out of the caches: [2048,256] x [256,1024] 80, 150; [128,512] x [512,512] 84, 115. Weight gradients:
-/// [2048,1024]^T x [2048,256] 99, 123; [1024,768]^T x [1024,3072] 66, 145; [128,512]^T x [128,512] 79, 96; but
-/// [64,256]^T x [64,784] 112, 94; [2048,128]^T x [2048,128] 118, 101.
+/// each other out of the caches: [2048,256] x [256,1024] 80, 150; [128,512] x [512,512] 84, 115; one thread [512,4096]
+/// x [4096,1024] 38, 62. Weight gradients: [2048,1024]^T x [2048,256] 99, 123; [1024,768]^T x [1024,3072] 66, 145;
+/// [128,512]^T x [128,512] 79, 96; but [64,256]^T x [64,784] 112, 94; [2048,128]^T x [2048,128] 118, 101. Few columns
+/// leave a tile empty, and short sums it does not pay to pack: one thread [2048,512] x [512,4] 31, 23.
 bool fast_with_avx2(const Gemm& p) {
-  if (p.a.row == 1 && p.a.column != 1) return p.m * p.n * p.k >= 1 << 24 && p.m * p.n >= 1 << 15;
+  if (p.n < 8 || p.k < 32) return false;
+  if (p.a.row == 1 && p.a.column != 1)
+    return std::min(p.m, p.n) >= 64 && p.m * p.n >= 1 << 15 && p.m * p.n * p.k >= 1 << 24;
   if (p.b.column != 1) return p.m >= 128;
-  return p.k < 4096 && (p.m >= 192 || (p.m >= 32 && p.k >= 64 && p.b.row % 512 == 0));
+  return (p.m >= 192 && p.k < 4096) || (p.m >= 32 && p.k >= 64 && p.b.row % 512 == 0);
 }
 
 /// Zen 4, two cores, which reach 466 in bf16 and 234 in f32, operands cold. Where a's rows lie along the sum, bf16:

@@ -21,10 +21,11 @@ struct Gemm {
   Matrix y, a, b;
   Matrix bias;  ///< added to each element by its strides (0 repeats a value); data is null when there is none
   float alpha = 1, beta = 0;
+  bool of_many = false;  ///< others of a batch are done beside it, each on a thread of its own
 
   /// The same numbers: y^T = b^T a^T.
   Gemm transposed() const {
-    return {n, m, k, y.transposed(), b.transposed(), a.transposed(), bias.transposed(), alpha, beta};
+    return {n, m, k, y.transposed(), b.transposed(), a.transposed(), bias.transposed(), alpha, beta, of_many};
   }
 };
 

@@ -8,7 +8,8 @@ namespace cinta {
 
 /// Sums so long are halved: a step of BERT-tiny in f32, whose weights' gradients are sums over 2048 samples, takes 0.88
 /// of its time where threads share no cache, and 0.99 where they do; of BERT-base, over 1024, it would take 1.007.
-inline constexpr int64_t halved_sum_from = 2048;
+/// Not where a second result would ask for too much memory, nor in a batch, where one thread does the whole.
+inline bool is_halved(const Gemm& p) { return p.k >= 2048 && p.m * p.n <= 1 << 22 && !p.of_many; }
 
 /// The halves of a product without bias whose result is f32 and lies by rows. `first` is even in length, not shorter
 /// than `second`, and goes where the whole would; `second` goes to a matrix of its own.

@@ -52,10 +52,9 @@ bool multiply_parts(const Gemm& p) {
   return true;
 }
 
-/// A weight's gradient over many samples, by oneDNN. A large one would ask for too much memory.
+/// A weight's gradient over many samples, by oneDNN.
 bool multiply_halves(const Gemm& p) {
-  const bool fits = p.a.row == 1 && p.a.column != 1 && p.k >= halved_sum_from && p.m * p.n <= 1 << 22 &&
-                    p.y.dtype == Dtype::f32 && p.y.column == 1;
+  const bool fits = p.a.row == 1 && p.a.column != 1 && is_halved(p) && p.y.dtype == Dtype::f32 && p.y.column == 1;
   if (!fits || p.bias.data || p.alpha != 1) return false;
   const Halves halves(p);
   if (!onednn::multiply(halves.first, &halves.second)) return false;
@@ -63,9 +62,8 @@ bool multiply_halves(const Gemm& p) {
   return true;
 }
 
-/// One product whose sizes are all positive; `of_many` if others of a batch are done beside it, so that one thread does
-/// the whole of it, and halves would only ask for memory.
-void multiply(Gemm p, bool of_many = false) {
+/// One product whose sizes are all positive.
+void multiply(Gemm p) {
   // A result that lies by columns is the transposed product by rows.
   if (p.y.column != 1 && p.y.row == 1) p = p.transposed();
   // A stride along a dimension of size 1 says nothing; give it the value that a dense matrix has.
@@ -74,7 +72,7 @@ void multiply(Gemm p, bool of_many = false) {
   if (p.k == 1 && p.b.column == 1) p.b.row = p.n;
   if (p.n == 1 && p.b.row == 1) p.b.column = p.k;
   if (p.m == 1) p.y.row = std::max(p.y.row, p.n);
-  if (!multiply_parts(p) && !fast_gemm(p) && (of_many || !multiply_halves(p)) && !onednn::multiply(p)) gemm(p);
+  if (!multiply_parts(p) && !fast_gemm(p) && !multiply_halves(p) && !onednn::multiply(p)) gemm(p);
 }
 
 /// The leading dimensions of a product, those that all operands step through evenly joined into one.
@@ -127,8 +125,9 @@ void matmul(View y, View a, View b, float alpha, float beta) {
     for (int64_t i = 0; i < count; ++i) multiply(batch.at(product, i));
     return;
   }
+  product.of_many = true;
   parallel_for(count, std::max<int64_t>(1, worth_a_thread / work), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) multiply(batch.at(product, i), true);
+    for (int64_t i = begin; i < end; ++i) multiply(batch.at(product, i));
   });
 }
 

@@ -24,12 +24,12 @@ inline constexpr int vector_width = vector_bytes / sizeof(float), panel_columns 
 #if CINTA_ISA_LEVEL > 0
 /// The first `count` values from `from` on, at most a vector, and zeros; those beyond are not read.
 inline Vector load_first(const float* from, int64_t count) {
+  const int some = static_cast<int>(std::clamp<int64_t>(count, 0, vector_width));
 #if CINTA_ISA_LEVEL == 2
-  const int64_t some = count < 0 ? 0 : count < vector_width ? count : vector_width;
   return (Vector)_mm512_maskz_loadu_ps(static_cast<__mmask16>((1 << some) - 1), from);
 #else
-  const __m256i places = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), all = _mm256_set1_epi32(static_cast<int>(count));
-  return (Vector)_mm256_maskload_ps(from, _mm256_cmpgt_epi32(all, places));
+  const __m256i places = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), exist = _mm256_set1_epi32(some);
+  return (Vector)_mm256_maskload_ps(from, _mm256_cmpgt_epi32(exist, places));
 #endif
 }
 #endif
@@ -119,7 +119,7 @@ struct FloatTile {
   struct Use {};  ///< what a thread keeps while it multiplies
   static constexpr int64_t steps_per_word = 1;
   /// Two where a processor's other thread may take every second cycle of decoding, in which a branch ends what is
-  /// decoded: Zen 3 beside a busy neighbour 63 GF/s by single words, 83 by pairs, of 103 that it has alone.
+  /// decoded: see docs/rows.md, Products.
   static constexpr int64_t words_per_line = vector_bytes == 64 ? 1 : 2;
 
   /// out[panel_rows][panel_columns] = scale * sum over `words` of a times b, or += it. Row w of b lies at w * b_stride.

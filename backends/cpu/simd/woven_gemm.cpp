@@ -84,7 +84,7 @@ struct Job {
         const float *one = of_kept + s * kept.panel_words(), *other = of_part + t * part.panel_words();
         const int64_t i = s * kept.width, j = begin + t * part.width;
         const LinesAhead ahead =
-            is_last ? LinesAhead{} : next.lines((s * part.panels() + t) * kept.words() / Tile::words_per_line);
+            is_last ? LinesAhead{} : next.lines((s * part.panels() + t) * (kept.words() / Tile::words_per_line));
         keeps_b ? multiply_panels(j, i, other, one, ahead) : multiply_panels(i, j, one, other, ahead);
       }
     if (streams) _mm_sfence();  // a team's loop ends with a locked instruction, one thread's may not
@@ -118,7 +118,7 @@ Job<Tile> job_of(const Gemm& p, bool keeps_b, bool read_soon) {
       b{static_cast<const Value*>(p.b.data), p.n, p.b.row, p.k, panel_columns};
   const Woven<Tile>& striped = keeps_b ? a : b;
   const int64_t stripes = std::max<int64_t>(8, (striped.strips + most_striped - 1) / most_striped);
-  const bool lines = reinterpret_cast<uintptr_t>(p.y.data) % 64 == 0 && p.y.row % 16 == 0,
+  const bool lines = reinterpret_cast<uintptr_t>(p.y.data) % 64 == 0 && p.y.row * 4 % 64 == 0,
              streams = lines && !read_soon && p.beta == 0 && p.m * p.n >= least_streamed;
   return {p, keeps_b ? b : a, striped, keeps_b, streams, std::min(striped.panels(), stripes), ++numbers};
 }
@@ -161,7 +161,7 @@ bool run(const Gemm& p) {
   const bool fits = p.a.dtype == dtype && p.b.dtype == dtype && p.a.row == 1 && p.b.column == 1 &&
                     p.y.dtype == Dtype::f32 && p.y.column == 1 && !p.bias.data && (p.beta == 0 || p.beta == 1);
   if (!fits) return false;
-  if (p.k < halved_sum_from) {
+  if (!is_halved(p)) {
     run_all<Tile>({p});
   } else {  // each thread then packs half of what is kept
     const Halves halves(p);
