@@ -85,7 +85,7 @@ struct LinesAhead {
     next = static_cast<const char*>(next) + stride;
     ++row;
   }
-  int64_t left() const { return rows - row; }
+  int64_t left() const { return rows - row; }  ///< lines until the next ones of all rows begin
   void turn() {
     if (row < rows) return;
     row = 0;
@@ -155,7 +155,7 @@ struct FloatTile {
     };
     int64_t w = 0;
     const int64_t last = words - words_per_line;
-    while (ahead.next && w <= last) {
+    while (ahead.next && w <= last) {  // up to the last row's line, so that nothing is asked on the way
       for (const int64_t end = std::min(last, w + (ahead.left() - 1) * words_per_line); w <= end; w += words_per_line) {
         multiply_words();
         ahead.fetch_line();
