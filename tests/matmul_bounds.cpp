@@ -1,6 +1,7 @@
 // Products touch nothing but their operands: here these end, or begin, where no memory may be touched at all.
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 
@@ -85,7 +86,7 @@ TEST_CASE("a product touches nothing beyond its operands", "[matmul]") {
           const double unit = y_dtype == Dtype::bf16 ? 0x1p-8 : 0x1p-24;
           // Both sum up to k terms of at most 1/4 in some order: sqrt(k) roundings of a partial sum of about
           // sqrt(k) / 12, and 8 deviations.
-          const double summed = 8 * 0x1p-24 * static_cast<double>(c.k);
+          const double summed = 8 * 0x1p-24 * static_cast<double>(c.k) / 12;
           double worst = 0;
           for (size_t i = 0; i < got.size(); ++i)
             worst = std::max(worst, std::abs(got[i] - expected[i]) / (summed + unit * std::abs(expected[i])));
