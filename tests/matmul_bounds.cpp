@@ -71,8 +71,10 @@ TEST_CASE("a product touches nothing beyond its operands", "[matmul]") {
         Case{5, 3, 7, false, true}, Case{203, 101, 66, false, false}, Case{197, 512, 130, false, false},
         Case{7, 33, 9, false, false}, Case{261, 135, 515, true, false}, Case{135, 261, 515, true, false},
         Case{389, 365, 2051, true, false}, Case{9, 17, 35, true, false}})
-    for (auto [dtype, y_dtype] :
-         {std::pair{Dtype::f32, Dtype::f32}, {Dtype::bf16, Dtype::f32}, {Dtype::bf16, Dtype::bf16}})
+    for (auto [dtype, y_dtype] : {std::pair{Dtype::f32, Dtype::f32},
+                                  {Dtype::bf16, Dtype::f32},
+                                  {Dtype::bf16, Dtype::bf16},
+                                  {Dtype::f16, Dtype::f16}})
       for (bool at_end : {false, true})
         for (float beta : {0.0f, 1.0f}) {
           INFO(c.m << "x" << c.n << "x" << c.k << " " << c.a_transposed << c.b_transposed << " " << name_of(dtype)
@@ -83,7 +85,7 @@ TEST_CASE("a product touches nothing beyond its operands", "[matmul]") {
           kernels::matmul(cpu, want, copy_of(a.view, Dtype::f32), copy_of(b.view, Dtype::f32), 1, beta);
           kernels::matmul(cpu, y.view, a.view, b.view, 1, beta);
           const auto expected = to_vector<float>(want), got = to_vector<float>(copy_of(y.view, Dtype::f32));
-          const double unit = y_dtype == Dtype::bf16 ? 0x1p-8 : 0x1p-24;
+          const double unit = y_dtype == Dtype::bf16 ? 0x1p-8 : y_dtype == Dtype::f16 ? 0x1p-11 : 0x1p-24;
           // Both sum up to k terms of at most 1/4 in some order: sqrt(k) roundings of a partial sum of about
           // sqrt(k) / 12, and 8 deviations.
           const double summed = 8 * 0x1p-24 * static_cast<double>(c.k) / 12;

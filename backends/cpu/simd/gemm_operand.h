@@ -1,23 +1,36 @@
 // Operands of a product, packed for the register tiles of AVX2 and AVX-512: a panel holds the strips, which are rows of
 // a or columns of b, that a tile multiplies at once, as words of 32 bits: a float, or two bf16 that follow each other
-// along the sum.
+// along the sum. Narrower values are widened, where a processor cannot multiply them.
 #pragma once
 #include <algorithm>
 #include <type_traits>
 
 #include "cinta/backends/cpu/gemm.h"
 #include "cinta/backends/cpu/simd/convert.h"
-#include "cinta/backends/cpu/simd/gemm_tile.h"
+#include "cinta/backends/cpu/simd/load_first.h"
 #include "cinta/backends/cpu/simd/transpose.h"
 
 #include "cinta/backends/cpu/isa_begin.h"
 #if CINTA_ISA_LEVEL > 0
 
-/// What a tile's operands hold.
+/// True iff operands are to become words of another size.
 template <class Tile>
-using ValueOf = std::conditional_t<Tile::steps_per_word == 2, uint16_t, float>;
-template <class Tile>
-inline constexpr Dtype dtype_of = Tile::steps_per_word == 2 ? Dtype::bf16 : Dtype::f32;
+inline constexpr bool widens = Tile::steps_per_word * sizeof(typename Tile::Value) != sizeof(float);
+
+/// f<Tile>() with the tile that multiplies operands of type `dtype`; false where there is none. Where the processor has
+/// products of bf16 none are widened: what the tile for those does not take is oneDNN's.
+template <class F>
+bool with_product_tile(Dtype dtype, F f) {
+  if (dtype == Dtype::f32) return f.template operator()<FloatTile>();
+  if (dtype == Dtype::f16) return f.template operator()<WideningTile<f16>>();
+  if (dtype != Dtype::bf16) return false;
+  if (isa_level() < isa_avx512_bf16) return f.template operator()<WideningTile<bf16>>();
+#if CINTA_ISA_LEVEL == 2
+  return f.template operator()<Bf16Tile>();
+#else
+  return false;
+#endif
+}
 
 /// `rows` rows of values, `pitch` apart, of which `width` count, from line number `first` on, where the first lines of
 /// all rows come before the next ones; nothing if that lies beyond the last.
@@ -32,7 +45,7 @@ LinesAhead lines_of(const Value* data, int64_t rows, int64_t pitch, int64_t widt
 /// An operand whose sum runs down the rows of memory; of bf16, each pair of rows is woven.
 template <class Tile>
 struct Woven {
-  const ValueOf<Tile>* data;
+  const typename Tile::Value* data;
   int64_t strips, row, k;
   int64_t width;  ///< strips of a panel: panel_rows or panel_columns
 
@@ -54,7 +67,7 @@ struct Woven {
   void pack(float* out) const {
     constexpr int64_t ahead = 96;  // rows: they lie too far apart for the machine to see what comes next
     for (int64_t w = 0; w < words(); ++w, out += pitch()) {
-      const ValueOf<Tile>* step = data + w * Tile::steps_per_word * row;
+      const typename Tile::Value* step = data + w * Tile::steps_per_word * row;
       if ((w + 1) * Tile::steps_per_word + ahead <= k)
         for (int64_t r = 0; r < Tile::steps_per_word; ++r)  // begun lines, too
           prefetch_far(step + (ahead + r) * row, strips * static_cast<int64_t>(sizeof(*step)) + 62);
@@ -66,7 +79,7 @@ struct Woven {
 
  private:
   /// The words of the first `exist` strips of a panel, and zeros; the second row of a pair may not exist.
-  void pack_step(float* out, const ValueOf<Tile>* step, int64_t exist, [[maybe_unused]] bool paired) const {
+  void pack_step(float* out, const typename Tile::Value* step, int64_t exist, [[maybe_unused]] bool paired) const {
     if constexpr (Tile::steps_per_word == 1) {
       for (int64_t half = 0; half < pitch(); half += vector_width)
         *reinterpret_cast<Vector*>(out + half) = load_first(step + half, exist - half);
@@ -87,7 +100,7 @@ struct Woven {
 /// Columns of b that lie along the sum, as the right operand: squares of their words are transposed. k is whole words.
 template <class Tile>
 struct Transposed {
-  const ValueOf<Tile>* data;
+  const typename Tile::Value* data;
   int64_t strips, row, k;  ///< row: values from a strip to the next
 
   int64_t words() const { return k / Tile::steps_per_word; }
@@ -107,15 +120,20 @@ struct Transposed {
   }
 
  private:
+  using Word = std::conditional_t<widens<Tile>, typename Tile::Value, float>;
+
   void pack_square(float* out, int64_t strip, int64_t word) const {
     constexpr int64_t ahead = 2 * vector_width;  // words: further, and 32 strips push each other out of the first cache
     const int64_t exist = std::clamp<int64_t>(strips - strip, 0, vector_width), pitch = row / Tile::steps_per_word;
-    const auto* in = reinterpret_cast<const float*>(data + strip * row) + word;
+    const auto* in = reinterpret_cast<const Word*>(data + strip * row) + word;
     for (int64_t i = 0; i < exist; ++i) __builtin_prefetch(in + i * pitch + ahead);
-    if (exist == vector_width && word + vector_width <= words()) return transpose_block(out, panel_columns, in, pitch);
-    alignas(64) float square[vector_width * vector_width]{};
-    for (int64_t i = 0; i < exist; ++i)
-      *reinterpret_cast<Vector*>(square + i * vector_width) = load_first(in + i * pitch, words() - word);
+    if constexpr (!widens<Tile>)
+      if (exist == vector_width && word + vector_width <= words())
+        return transpose_block(out, panel_columns, in, pitch);
+    alignas(64) float square[vector_width * vector_width];
+    for (int64_t i = 0; i < vector_width; ++i)
+      *reinterpret_cast<Vector*>(square + i * vector_width) =
+          i < exist ? load_first(in + i * pitch, words() - word) : Vector{};
     transpose_block(out, panel_columns, square, vector_width);
   }
 };

@@ -7,6 +7,8 @@
 #include <immintrin.h>
 #endif
 
+#include "cinta/core/dtype.h"
+
 #include "cinta/backends/cpu/isa_begin.h"
 
 #if CINTA_ISA_LEVEL == 2
@@ -20,19 +22,6 @@ typedef float Vector __attribute__((vector_size(vector_bytes)));
 
 /// panel_rows x panel_columns sums fill the vector registers.
 inline constexpr int vector_width = vector_bytes / sizeof(float), panel_columns = 2 * vector_width;
-
-#if CINTA_ISA_LEVEL > 0
-/// The first `count` values from `from` on, at most a vector, and zeros; those beyond are not read.
-inline Vector load_first(const float* from, int64_t count) {
-  const int some = static_cast<int>(std::clamp<int64_t>(count, 0, vector_width));
-#if CINTA_ISA_LEVEL == 2
-  return (Vector)_mm512_maskz_loadu_ps(static_cast<__mmask16>((1 << some) - 1), from);
-#else
-  const __m256i places = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), exist = _mm256_set1_epi32(some);
-  return (Vector)_mm256_maskload_ps(from, _mm256_cmpgt_epi32(exist, places));
-#endif
-}
-#endif
 
 inline int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
@@ -116,7 +105,9 @@ struct PutTile {
 
 /// The register tile: products of f32, one step of k at a time.
 struct FloatTile {
-  struct Use {};  ///< what a thread keeps while it multiplies
+  struct Use {};        ///< what a thread keeps while it multiplies
+  using Value = float;  ///< what its operands hold in memory
+  static constexpr Dtype dtype = Dtype::f32;
   static constexpr int64_t steps_per_word = 1;
   /// Two where a processor's other thread may take every second cycle of decoding, in which a branch ends what is
   /// decoded: see docs/rows.md, Products.
@@ -168,10 +159,19 @@ struct FloatTile {
   }
 };
 
+/// The same for operands that are stored narrower, and widened where they are packed.
+template <class Stored>
+struct WideningTile : FloatTile {
+  using Value = Stored;
+  static constexpr Dtype dtype = dtype_of<Stored>();
+};
+
 #if CINTA_ISA_LEVEL == 2
 /// Products of bf16, two steps of k at once, twice as fast. Only where isa_level() reaches isa_avx512_bf16.
 struct Bf16Tile {
   struct Use {};
+  using Value = bf16;
+  static constexpr Dtype dtype = Dtype::bf16;
   static constexpr int64_t steps_per_word = 2, words_per_line = 1;
 
   /// As FloatTile::multiply.

@@ -1,6 +1,7 @@
 // The product whose sum runs along the rows of a, as a layer's output and its input's gradient do, with AVX2 and
-// AVX-512: a is read where it lies, and stripes of b are packed, each by the threads that multiply with it. y lies by
-// rows, or, where a layer of few samples is taken as the transposed product, by columns.
+// AVX-512: a is read where it lies, or widened some rows at a time, and stripes of b are packed, each by the threads
+// that multiply with it. y lies by rows, or, where a layer of few samples is taken as the transposed product, by
+// columns.
 #include <algorithm>
 #include <atomic>
 #include <utility>
@@ -86,8 +87,12 @@ struct Job {
                   most = (panels + stripes - 1) / stripes;
     const Operand part = stripe_at(stripe), next = stripe_at(std::min(stripe + 1, stripes - 1));
     const bool next_is_due = tile % of_half == of_half - 1 && stripe + 1 < stripes;
-    float* packed = scratch<float>(most * (b.panel_words() + panel_columns), Workspace::tile);
-    float* bias = packed + most * b.panel_words();
+    // Narrow results of widened operands are stored in lines as long as the stripe.
+    const bool by_lines = widens<Tile> && p.y.dtype != Dtype::f32;
+    const int64_t line_pitch = most * panel_columns, of_left = widens<Tile> ? panel_rows * widened_pitch() : 0,
+                  of_lines = by_lines ? panel_rows * line_pitch : 0;
+    float* packed = scratch<float>(most * (b.panel_words() + panel_columns) + of_left + of_lines, Workspace::tile);
+    float *bias = packed + most * b.panel_words(), *widened = bias + line_pitch, *lines = widened + of_left;
     const auto first_row = [&](int64_t of) { return of * ((p.m + panel_rows - 1) / panel_rows) / blocks * panel_rows; };
     if (packed_number != first_number + stripe) {
       part.pack(packed);
@@ -99,15 +104,51 @@ struct Job {
     const int64_t end_of_half = std::min(p.m, first_row(block / of_half * of_half + of_half)),
                   item = size_of(p.a.dtype);
     int64_t line = 0;  // of the next stripe
-    for (int64_t i = first_row(block); i < std::min(p.m, first_row(block + 1)); i += panel_rows)
+    for (int64_t i = first_row(block); i < std::min(p.m, first_row(block + 1)); i += panel_rows) {
+      const int64_t above = std::max<int64_t>(0, i + panel_rows - p.m);  // at the lower edge, rows done before
+      const Left left = left_rows(i - above, widened);
       for (int64_t c = 0; c < count; ++c) {
         LinesAhead ahead;
         if (c + 1 == count && i + 2 * panel_rows <= end_of_half)
           ahead = {p.a.at(i + panel_rows, 0), p.a.row * item, panel_rows};
         else if (next_is_due)
           ahead = next.lines(std::exchange(line, line + b.words() / Tile::words_per_line));
-        multiply_panel(i, (first + c) * panel_columns, packed + c * b.panel_words(), bias + c * panel_columns, ahead);
+        const auto multiply_to = [&](const auto& put) {
+          Tile::template multiply_to<Walk::along_rows>(put, left.data, left.pitch, packed + c * b.panel_words(),
+                                                       panel_columns, b.words(), ahead);
+        };
+        const float* added = bias + c * panel_columns;
+        if (by_lines)
+          multiply_to(PutF32{lines + c * panel_columns, line_pitch, added, false});
+        else
+          multiply_panel(i, above, (first + c) * panel_columns, added, multiply_to);
       }
+      for (int64_t r = above; by_lines && r < panel_rows; ++r)
+        store(p.y.dtype, p.y.at(i - above + r, first * panel_columns), 0, 1, lines + r * line_pitch, part.strips);
+    }
+  }
+
+  /// Rows of a, as the tile reads them.
+  struct Left {
+    const float* data;
+    int64_t pitch;
+  };
+  int64_t widened_pitch() const { return round_up(p.k, vector_width) + vector_width; }  // no power of two
+  Left left_rows(int64_t i, [[maybe_unused]] float* widened) const {
+    if constexpr (widens<Tile>) {
+      // Nothing else is done meanwhile: all lines are asked for at once.
+      for (int64_t r = 0; r < panel_rows; ++r) prefetch(p.a.at(i + r, 0), p.k * size_of(p.a.dtype));
+      for (int64_t r = 0; r < panel_rows; ++r) {
+        const auto* row = static_cast<const typename Tile::Value*>(p.a.at(i + r, 0));
+        auto* out = reinterpret_cast<Vector*>(widened + r * widened_pitch());
+        int64_t k = 0;
+        for (; k + vector_width <= p.k; k += vector_width) *out++ = load_first(row + k, vector_width);
+        if (k < p.k) *out = load_first(row + k, p.k - k);
+      }
+      return {widened, widened_pitch()};
+    } else {
+      return {static_cast<const float*>(p.a.at(i, 0)), p.a.row / Tile::steps_per_word};
+    }
   }
 
   int64_t first_of(int64_t stripe) const { return stripe * panels / stripes; }
@@ -115,15 +156,9 @@ struct Job {
     return b.stripe(first_of(stripe) * panel_columns, (first_of(stripe + 1) - first_of(stripe)) * panel_columns);
   }
 
-  /// The register tile of y at (i, j).
-  void multiply_panel(int64_t i, int64_t j, const float* panel, const float* bias, const LinesAhead& ahead) const {
-    const int64_t above = std::max<int64_t>(0, i + panel_rows - p.m);  // at the lower edge, rows done before
-    const auto row_of_a = [&](int64_t row) { return static_cast<const float*>(p.a.at(row, 0)); };
-    const int64_t pitch = p.a.row / Tile::steps_per_word;
-    const auto multiply_to = [&](const auto& put) {
-      Tile::template multiply_to<Walk::along_rows>(put, row_of_a(i - above), pitch, panel, panel_columns,
-                                                   p.k / Tile::steps_per_word, ahead);
-    };
+  /// The register tile of y at (i, j), of which the first rows may have been done before, by multiply_to(put).
+  template <class Multiply>
+  void multiply_panel(int64_t i, int64_t above, int64_t j, const float* bias, const Multiply& multiply_to) const {
     if constexpr (vector_bytes == 64)
       if (p.y.column != 1) {  // room for a square of whole vectors
         alignas(64) float sums[vector_width * panel_columns];
@@ -171,7 +206,7 @@ struct Job {
 };
 
 template <class Tile, class Operand>
-void run_with(const Gemm& p, const Operand& b) {
+void multiply_by(const Gemm& p, const Operand& b) {
   const int64_t panels = (p.n + panel_columns - 1) / panel_columns,
                 bytes = panels * b.panel_words() * static_cast<int64_t>(sizeof(float)),
                 stripes = std::min(panels, std::max<int64_t>(2, (bytes + most_packed - 1) / most_packed)),
@@ -182,35 +217,36 @@ void run_with(const Gemm& p, const Operand& b) {
 }
 
 template <class Tile>
-bool run(const Gemm& p) {
+bool run_with(const Gemm& p) {
   constexpr int64_t steps = Tile::steps_per_word;
-  constexpr Dtype dtype = dtype_of<Tile>;
+  using Value = typename Tile::Value;
   // Words are read from where they lie.
   const auto in_words = [&](const Matrix& m, int64_t row) {
-    return reinterpret_cast<uintptr_t>(m.data) % sizeof(float) == 0 && row % steps == 0 && p.k % steps == 0;
+    return reinterpret_cast<uintptr_t>(m.data) % (steps * sizeof(Value)) == 0 && row % steps == 0 && p.k % steps == 0;
   };
-  const bool types = p.a.dtype == dtype && p.b.dtype == dtype && (p.y.dtype == dtype || p.y.dtype == Dtype::f32),
+  const bool types = p.b.dtype == p.a.dtype && (p.y.dtype == p.a.dtype || p.y.dtype == Dtype::f32),
              adds = p.beta == 1 && p.y.dtype == Dtype::f32 && !p.bias.data,
              by_rows = p.y.column == 1 && (adds || p.beta == 0) && (!p.bias.data || p.bias.row == 0),
-             by_columns = vector_bytes == 64 && p.y.row == 1 && p.y.column != 1 && p.beta == 0 &&
+             by_columns = vector_bytes == 64 && !widens<Tile> && p.y.row == 1 && p.y.column != 1 && p.beta == 0 &&
                           (!p.bias.data || p.bias.column == 0);
   if (!types || p.alpha != 1 || p.a.column != 1 || !in_words(p.a, p.a.row) || !(by_rows || by_columns) ||
       p.m < panel_rows || p.k > longest_sum)
     return false;
-  const auto* b = static_cast<const ValueOf<Tile>*>(p.b.data);
+  const auto* b = static_cast<const Value*>(p.b.data);
   if (p.b.column == 1) {
-    run_with<Tile>(p, Woven<Tile>{b, p.n, p.b.row, p.k, panel_columns});
+    multiply_by<Tile>(p, Woven<Tile>{b, p.n, p.b.row, p.k, panel_columns});
     return true;
   }
   if (p.b.row != 1 || !in_words(p.b, p.b.column)) return false;
-  run_with<Tile>(p, Transposed<Tile>{b, p.n, p.b.column, p.k});
+  multiply_by<Tile>(p, Transposed<Tile>{b, p.n, p.b.column, p.k});
   return true;
 }
 
-const InstallSpecialGemm of_f32{CINTA_ISA_LEVEL, run<FloatTile>};
-#if CINTA_ISA_LEVEL == 2
-const InstallSpecialGemm of_bf16{isa_avx512_bf16, run<Bf16Tile>};
-#endif
+bool run(const Gemm& p) {
+  return with_product_tile(p.a.dtype, [&]<class Tile>() { return run_with<Tile>(p); });
+}
+
+const InstallSpecialGemm here{CINTA_ISA_LEVEL, run};
 
 }  // namespace
 #endif

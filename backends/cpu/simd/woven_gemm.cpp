@@ -113,7 +113,7 @@ std::atomic<int64_t> numbers{0};
 /// A product whose kept operand is small enough.
 template <class Tile>
 Job<Tile> job_of(const Gemm& p, bool keeps_b, bool read_soon) {
-  using Value = ValueOf<Tile>;
+  using Value = typename Tile::Value;
   const Woven<Tile> a{static_cast<const Value*>(p.a.data), p.m, p.a.column, p.k, panel_rows},
       b{static_cast<const Value*>(p.b.data), p.n, p.b.row, p.k, panel_columns};
   const Woven<Tile>& striped = keeps_b ? a : b;
@@ -155,26 +155,22 @@ void run_all(std::initializer_list<Gemm> products) {
     }
 }
 
-template <class Tile>
 bool run(const Gemm& p) {
-  constexpr Dtype dtype = dtype_of<Tile>;
-  const bool fits = p.a.dtype == dtype && p.b.dtype == dtype && p.a.row == 1 && p.b.column == 1 &&
-                    p.y.dtype == Dtype::f32 && p.y.column == 1 && !p.bias.data && (p.beta == 0 || p.beta == 1);
-  if (!fits) return false;
-  if (!is_halved(p)) {
-    run_all<Tile>({p});
-  } else {  // each thread then packs half of what is kept
-    const Halves halves(p);
-    run_all<Tile>({halves.first, halves.second});
-    halves.add_up();
-  }
-  return true;
+  const bool fits = p.a.dtype == p.b.dtype && p.a.row == 1 && p.b.column == 1 && p.y.dtype == Dtype::f32 &&
+                    p.y.column == 1 && !p.bias.data && (p.beta == 0 || p.beta == 1);
+  return fits && with_product_tile(p.a.dtype, [&]<class Tile>() {
+           if (!is_halved(p)) {
+             run_all<Tile>({p});
+           } else {  // each thread then packs half of what is kept
+             const Halves halves(p);
+             run_all<Tile>({halves.first, halves.second});
+             halves.add_up();
+           }
+           return true;
+         });
 }
 
-const InstallSpecialGemm of_f32{CINTA_ISA_LEVEL, run<FloatTile>};
-#if CINTA_ISA_LEVEL == 2
-const InstallSpecialGemm of_bf16{isa_avx512_bf16, run<Bf16Tile>};
-#endif
+const InstallSpecialGemm here{CINTA_ISA_LEVEL, run};
 
 }  // namespace
 #endif

@@ -1,0 +1,59 @@
+// Products over nothing, with infinities and NaN, and over more narrow numbers than their type could count.
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
+
+#include "cinta/backends/kernels/elementwise.h"
+#include "cinta/backends/kernels/matmul.h"
+#include "cinta/core/tensor.h"
+
+using namespace cinta;
+
+namespace {
+constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
+}
+
+TEST_CASE("nothing to sum and nothing to write", "[matmul]") {
+  const auto zero_k = [](float old, float beta) {
+    const Tensor y = empty({2, 3}), a = empty({2, 0}), b = empty({0, 3});
+    kernels::fill(cpu, y, old);
+    kernels::matmul(cpu, y, a, b, 1, beta);
+    return to_vector<float>(y);
+  };
+  CHECK(zero_k(not_a_number, 0) == std::vector<float>(6, 0));
+  CHECK(zero_k(3, 1) == std::vector<float>(6, 3));
+  CHECK(zero_k(3, 0.5f) == std::vector<float>(6, 1.5f));
+  kernels::matmul(cpu, empty({0, 3}), empty({0, 4}), empty({4, 3}), 1, 0);
+  kernels::matmul(cpu, empty({3, 0}), empty({3, 4}), empty({4, 0}), 1, 0);
+  kernels::matmul(cpu, empty({0, 2, 2}), empty({0, 2, 4}), empty({0, 4, 2}), 1, 0);
+  const Tensor y = empty({2, 3}), bias = from_values<float>({1, 2, 3}, {3});
+  kernels::linear(cpu, y, empty({2, 0}), empty({3, 0}), bias);
+  CHECK(to_vector<float>(y) == std::vector<float>{1, 2, 3, 1, 2, 3});
+}
+
+TEST_CASE("infinities and NaN go where the formula sends them", "[matmul]") {
+  std::vector<float> values(64 * 64, 1);
+  values[5 * 64 + 7] = not_a_number;
+  values[9 * 64 + 1] = INFINITY;
+  const Tensor a = from_values(values, {64, 64}), b = from_values(std::vector<float>(64 * 64, 1), {64, 64}),
+               y = empty({64, 64});
+  kernels::matmul(cpu, y, a, b, 1, 0);
+  const auto got = to_vector<float>(y);
+  for (int i = 0; i < 64; ++i)
+    for (int j = 0; j < 64; ++j)
+      if (i == 5)
+        CHECK(std::isnan(got[i * 64 + j]));
+      else
+        CHECK(got[i * 64 + j] == (i == 9 ? INFINITY : 64));
+}
+
+TEST_CASE("long sums of narrow numbers are kept in f32", "[matmul]") {
+  const int64_t k = 30000;
+  for (Dtype dtype : {Dtype::f16, Dtype::bf16}) {
+    const Tensor a = empty({1, k}, dtype), b = empty({k, 1}, dtype), y = empty({1, 1}, Dtype::f32);
+    kernels::fill(cpu, a, 1);
+    kernels::fill(cpu, b, 1);
+    kernels::matmul(cpu, y, a, b, 1, 0);
+    CHECK(item(y) == k);
+  }
+}
