@@ -33,9 +33,7 @@ bool special_gemm(const Gemm& product) {
 /// x [4096,1024] 38, 62. Weight gradients: [2048,1024]^T x [2048,256] 99, 123; [1024,768]^T x [1024,3072] 66, 145;
 /// [128,512]^T x [128,512] 79, 96; but [64,256]^T x [64,784] 112, 94; [2048,128]^T x [2048,128] 118, 101. Few columns
 /// leave a tile empty, and short sums it does not pay to pack: one thread [2048,512] x [512,4] 31, 23.
-/// OneDNN has no product of narrower numbers there.
 bool fast_with_avx2(const Gemm& p) {
-  if (p.a.dtype != Dtype::f32) return true;
   if (p.n < 8 || p.k < 32) return false;
   if (p.a.row == 1 && p.a.column != 1)
     return std::min(p.m, p.n) >= 64 && p.m * p.n >= 1 << 15 && p.m * p.n * p.k >= 1 << 24;
@@ -92,7 +90,7 @@ void gemm(const Gemm& product) {
 }
 
 bool fast_gemm(const Gemm& product) {
-  if (product.a.dtype == Dtype::f16) return special_gemm(product);  // oneDNN is not asked for these
+  if (!multiplies(product.a.dtype)) return special_gemm(product);  // oneDNN is not asked for these
   if (isa_level() == isa_avx2) return fast_with_avx2(product) && special_gemm(product);
   if (isa_level() == isa_amx) return fast_with_amx(product) && special_gemm(product);
   if (isa_level() != isa_avx512_bf16) return false;

@@ -57,6 +57,8 @@ int isa_level() {
   return level;
 }
 
+bool multiplies(Dtype dtype) { return dtype == Dtype::f32 || (dtype == Dtype::bf16 && isa_level() >= isa_avx512_bf16); }
+
 bool isa_is_capped() { return isa_level() < processor_level(); }
 
 const char* isa_name(int level) { return names[static_cast<size_t>(level)]; }

@@ -5,6 +5,7 @@
 
 #include "cinta/backends/cpu/gemm.h"
 #include "cinta/backends/cpu/halves.h"
+#include "cinta/backends/cpu/isa.h"
 #include "cinta/backends/cpu/onednn.h"
 #include "cinta/backends/cpu/parallel.h"
 #include "cinta/backends/kernels/elementwise.h"
@@ -55,7 +56,7 @@ bool multiply_parts(const Gemm& p) {
 /// A weight's gradient over many samples, by oneDNN.
 bool multiply_halves(const Gemm& p) {
   const bool fits = p.a.row == 1 && p.a.column != 1 && is_halved(p) && p.y.dtype == Dtype::f32 && p.y.column == 1;
-  if (!fits || p.bias.data || p.alpha != 1) return false;
+  if (!fits || !multiplies(p.a.dtype) || p.bias.data || p.alpha != 1) return false;
   const Halves halves(p);
   if (!onednn::multiply(halves.first, &halves.second)) return false;
   halves.add_up();
