@@ -24,7 +24,7 @@ bool with_product_tile(Dtype dtype, F f) {
   if (dtype == Dtype::f32) return f.template operator()<FloatTile>();
   if (dtype == Dtype::f16) return f.template operator()<WideningTile<f16>>();
   if (dtype != Dtype::bf16) return false;
-  if (isa_level() < isa_avx512_bf16) return f.template operator()<WideningTile<bf16>>();
+  if (!multiplies(dtype)) return f.template operator()<WideningTile<bf16>>();
 #if CINTA_ISA_LEVEL == 2
   return f.template operator()<Bf16Tile>();
 #else
@@ -32,13 +32,16 @@ bool with_product_tile(Dtype dtype, F f) {
 #endif
 }
 
+/// Lines that a row of so many bytes may touch: it may begin inside one.
+inline int64_t lines_of_row(int64_t bytes) { return (bytes + 125) / 64; }
+
 /// `rows` rows of values, `pitch` apart, of which `width` count, from line number `first` on, where the first lines of
-/// all rows come before the next ones; nothing if that lies beyond the last.
+/// all rows come before the next ones; nothing before number 0 or beyond the last.
 template <class Value>
 LinesAhead lines_of(const Value* data, int64_t rows, int64_t pitch, int64_t width, int64_t first) {
   constexpr int64_t line = 64, item = sizeof(Value);
   const int64_t column = first / rows, row = first % rows;
-  if (column > (width * item + line - 3) / line) return {};  // a row may begin inside a line
+  if (first < 0 || column >= lines_of_row(width * item)) return {};
   return {reinterpret_cast<const char*>(data + row * pitch) + column * line, pitch * item, rows, row};
 }
 
@@ -63,35 +66,40 @@ struct Woven {
 
   /// What pack() reads, from line number `first` on.
   LinesAhead lines(int64_t first) const { return lines_of(data, k, row, strips, first); }
+  int64_t line_count() const { return k * lines_of_row(strips * static_cast<int64_t>(sizeof(*data))); }
 
   void pack(float* out) const {
     constexpr int64_t ahead = 96;  // rows: they lie too far apart for the machine to see what comes next
-    for (int64_t w = 0; w < words(); ++w, out += pitch()) {
+    const int64_t words_of_step = pitch(), words_from_panel = panel_words();
+    for (int64_t w = 0; w < words(); ++w, out += words_of_step) {
       const typename Tile::Value* step = data + w * Tile::steps_per_word * row;
       if ((w + 1) * Tile::steps_per_word + ahead <= k)
         for (int64_t r = 0; r < Tile::steps_per_word; ++r)  // begun lines, too
           prefetch_far(step + (ahead + r) * row, strips * static_cast<int64_t>(sizeof(*step)) + 62);
+      const bool paired = (w + 1) * Tile::steps_per_word <= k;
       float* words_of_panel = out;
-      for (int64_t strip = 0; strip < strips; strip += width, words_of_panel += panel_words())
-        pack_step(words_of_panel, step + strip, std::min(width, strips - strip), (w + 1) * Tile::steps_per_word <= k);
+      for (int64_t strip = 0; strip < strips; strip += width, words_of_panel += words_from_panel)
+        pack_step(words_of_panel, words_of_step, step + strip, strips - strip, paired);
     }
   }
 
  private:
-  /// The words of the first `exist` strips of a panel, and zeros; the second row of a pair may not exist.
-  void pack_step(float* out, const typename Tile::Value* step, int64_t exist, [[maybe_unused]] bool paired) const {
+  /// A panel's words of one step, zeros where strips end; what is beyond its width may be anything. The second row of a
+  /// pair may not exist.
+  void pack_step(float* out, int64_t count, const typename Tile::Value* step, int64_t exist,
+                 [[maybe_unused]] bool paired) const {
     if constexpr (Tile::steps_per_word == 1) {
-      for (int64_t half = 0; half < pitch(); half += vector_width)
+      for (int64_t half = 0; half < count; half += vector_width)
         *reinterpret_cast<Vector*>(out + half) = load_first(step + half, exist - half);
     } else {
-      const auto mask = static_cast<uint32_t>((uint64_t{1} << exist) - 1);
+      const auto mask = static_cast<uint32_t>((uint64_t{1} << std::min(exist, width)) - 1);
       typedef int32_t Order __attribute__((vector_size(64)));
       Order front, back;  // the words of elements 0 to 15 of two rows, and of 16 to 31
       for (int i = 0; i < vector_width; ++i) front[i] = i | (i + 32) << 16, back[i] = front[i] + (16 | 16 << 16);
       const __m512i upper = _mm512_maskz_loadu_epi16(mask, step),
                     lower = paired ? _mm512_maskz_loadu_epi16(mask, step + row) : _mm512_setzero_si512();
       _mm512_store_si512(out, _mm512_permutex2var_epi16(upper, (__m512i)front, lower));
-      if (width > vector_width)
+      if (count > vector_width)
         _mm512_store_si512(out + vector_width, _mm512_permutex2var_epi16(upper, (__m512i)back, lower));
     }
   }

@@ -10,6 +10,9 @@
 
 /// The first `count` values from `from` on, at most a vector, and zeros; those beyond are not read.
 inline Vector load_first(const float* from, int64_t count) {
+  typedef Vector Unaligned __attribute__((aligned(4)));
+  if (count >= vector_width) [[likely]]
+    return *reinterpret_cast<const Unaligned*>(from);
   const int some = static_cast<int>(std::clamp<int64_t>(count, 0, vector_width));
 #if CINTA_ISA_LEVEL == 2
   return (Vector)_mm512_maskz_loadu_ps(static_cast<__mmask16>((1 << some) - 1), from);
@@ -25,7 +28,8 @@ inline auto load_first_halves(const void* from, int64_t count) {
 #if CINTA_ISA_LEVEL == 2
   return _mm256_maskz_loadu_epi16(static_cast<__mmask16>((1 << some) - 1), from);
 #else
-  if (some == vector_width) return _mm_loadu_si128(static_cast<const __m128i*>(from));
+  if (count >= vector_width) [[likely]]
+    return _mm_loadu_si128(static_cast<const __m128i*>(from));
   const __m128i places = _mm_setr_epi32(0, 1, 2, 3), pairs = _mm_set1_epi32(some / 2);
   const __m128i even = _mm_maskload_epi32(static_cast<const int*>(from), _mm_cmpgt_epi32(pairs, places));
   if (some % 2 == 0) return even;

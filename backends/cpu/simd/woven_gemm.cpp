@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <initializer_list>
+#include <utility>
 #include <vector>
 
 #include "cinta/backends/cpu/gemm.h"
@@ -79,12 +80,15 @@ struct Job {
     if (packed_for != number) kept.pack(of_kept);
     packed_for = number;
     part.pack(of_part);
+    // The next stripe is fetched while the last tiles are multiplied, so that they do not push it out again.
+    const int64_t lines_of_tile = kept.words() / Tile::words_per_line,
+                  lines = lines_of_tile * kept.panels() * part.panels();
+    int64_t line = std::min<int64_t>(0, next.line_count() - lines);
     for (int64_t s = 0; s < kept.panels(); ++s)
       for (int64_t t = 0; t < part.panels(); ++t) {
         const float *one = of_kept + s * kept.panel_words(), *other = of_part + t * part.panel_words();
         const int64_t i = s * kept.width, j = begin + t * part.width;
-        const LinesAhead ahead =
-            is_last ? LinesAhead{} : next.lines((s * part.panels() + t) * (kept.words() / Tile::words_per_line));
+        const LinesAhead ahead = is_last ? LinesAhead{} : next.lines(std::exchange(line, line + lines_of_tile));
         keeps_b ? multiply_panels(j, i, other, one, ahead) : multiply_panels(i, j, one, other, ahead);
       }
     if (streams) _mm_sfence();  // a team's loop ends with a locked instruction, one thread's may not
