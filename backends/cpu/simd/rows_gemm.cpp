@@ -83,30 +83,18 @@ struct Job {
   void multiply_tile(int64_t tile) const {
     const int64_t of_half = blocks / halves, stripe = tile / of_half % stripes,
                   block = tile / (of_half * stripes) * of_half + tile % of_half;
-    const int64_t first = first_of(stripe), count = first_of(stripe + 1) - first,
-                  most = (panels + stripes - 1) / stripes;
-    const Operand part = stripe_at(stripe), next = stripe_at(std::min(stripe + 1, stripes - 1));
+    const int64_t first = first_of(stripe), count = first_of(stripe + 1) - first;
+    const Operand next = stripe_at(std::min(stripe + 1, stripes - 1));
     const bool next_is_due = tile % of_half == of_half - 1 && stripe + 1 < stripes;
-    // Narrow results of widened operands are stored in lines as long as the stripe.
-    const bool by_lines = widens<Tile> && p.y.dtype != Dtype::f32;
-    const int64_t line_pitch = most * panel_columns, of_left = widens<Tile> ? panel_rows * widened_pitch() : 0,
-                  of_lines = by_lines ? panel_rows * line_pitch : 0;
-    float* packed = scratch<float>(most * (b.panel_words() + panel_columns) + of_left + of_lines, Workspace::tile);
-    float *bias = packed + most * b.panel_words(), *widened = bias + line_pitch, *lines = widened + of_left;
+    const Room room = take_room();
+    pack(stripe, room);
     const auto first_row = [&](int64_t of) { return of * ((p.m + panel_rows - 1) / panel_rows) / blocks * panel_rows; };
-    if (packed_number != first_number + stripe) {
-      part.pack(packed);
-      std::fill_n(bias, count * panel_columns, 0.0f);
-      if (p.bias.data && p.y.column == 1)
-        load(bias, p.bias.dtype, p.bias.at(0, first * panel_columns), 0, p.bias.column, part.strips);
-    }
-    packed_number = first_number + stripe;
     const int64_t end_of_half = std::min(p.m, first_row(block / of_half * of_half + of_half)),
                   item = size_of(p.a.dtype);
     int64_t line = 0;  // of the next stripe
     for (int64_t i = first_row(block); i < std::min(p.m, first_row(block + 1)); i += panel_rows) {
       const int64_t above = std::max<int64_t>(0, i + panel_rows - p.m);  // at the lower edge, rows done before
-      const Left left = left_rows(i - above, widened);
+      const Left left = left_rows(i - above, room.widened);
       for (int64_t c = 0; c < count; ++c) {
         LinesAhead ahead;
         if (c + 1 == count && i + 2 * panel_rows <= end_of_half)
@@ -114,18 +102,46 @@ struct Job {
         else if (next_is_due)
           ahead = next.lines(std::exchange(line, line + b.words() / Tile::words_per_line));
         const auto multiply_to = [&](const auto& put) {
-          Tile::template multiply_to<Walk::along_rows>(put, left.data, left.pitch, packed + c * b.panel_words(),
+          Tile::template multiply_to<Walk::along_rows>(put, left.data, left.pitch, room.packed + c * b.panel_words(),
                                                        panel_columns, b.words(), ahead);
         };
-        const float* added = bias + c * panel_columns;
-        if (by_lines)
-          multiply_to(PutF32{lines + c * panel_columns, line_pitch, added, false});
+        const float* bias = room.bias + c * panel_columns;
+        if (by_lines())
+          multiply_to(PutF32{room.lines + c * panel_columns, room.columns, bias, false});
         else
-          multiply_panel(i, above, (first + c) * panel_columns, added, multiply_to);
+          multiply_panel(i, above, (first + c) * panel_columns, bias, multiply_to);
       }
-      for (int64_t r = above; by_lines && r < panel_rows; ++r)
-        store(p.y.dtype, p.y.at(i - above + r, first * panel_columns), 0, 1, lines + r * line_pitch, part.strips);
+      if (by_lines())
+        for (int64_t r = above, j = first * panel_columns; r < panel_rows; ++r)
+          store(p.y.dtype, p.y.at(i - above + r, j), 0, 1, room.lines + r * room.columns, stripe_at(stripe).strips);
     }
+  }
+
+  /// A thread's workspace: a packed stripe and its bias; of widened operands, rows of a, and where the results are
+  /// narrow, those of a stripe's columns.
+  struct Room {
+    float *packed, *bias, *widened, *lines;
+    int64_t columns;  ///< of the largest stripe
+  };
+  Room take_room() const {
+    const int64_t most = (panels + stripes - 1) / stripes, columns = most * panel_columns,
+                  of_packed = most * b.panel_words(), of_widened = widens<Tile> ? panel_rows * widened_pitch() : 0,
+                  of_lines = by_lines() ? panel_rows * columns : 0;
+    float* all = scratch<float>(of_packed + columns + of_widened + of_lines, Workspace::tile);
+    float *bias = all + of_packed, *widened = bias + columns;
+    return {all, bias, widened, widened + of_widened, columns};
+  }
+  bool by_lines() const { return widens<Tile> && p.y.dtype != Dtype::f32; }
+
+  /// Packs a stripe, unless the thread has it of its last tile.
+  void pack(int64_t stripe, const Room& room) const {
+    const int64_t number = first_number + stripe;
+    if (std::exchange(packed_number, number) == number) return;
+    const Operand part = stripe_at(stripe);
+    part.pack(room.packed);
+    std::fill_n(room.bias, room.columns, 0.0f);
+    if (p.bias.data && p.y.column == 1)
+      load(room.bias, p.bias.dtype, p.bias.at(0, first_of(stripe) * panel_columns), 0, p.bias.column, part.strips);
   }
 
   /// Rows of a, as the tile reads them.
