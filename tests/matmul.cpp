@@ -178,11 +178,15 @@ TEST_CASE("a bias is added to every row of a product larger than a tile", "[matm
 
 TEST_CASE("a product has the same bits with any number of threads", "[matmul]") {
   for (const Case& c : cases)
-    for (auto [dtype, y_dtype] :
-         {std::pair{Dtype::f32, Dtype::f32}, {Dtype::bf16, Dtype::bf16}, {Dtype::bf16, Dtype::f32}}) {
-      const auto compute = [&, dtype = dtype, y_dtype = y_dtype](int count) {
+    for (auto [dtype, y_dtype, beta] : {std::tuple{Dtype::f32, Dtype::f32, 1.0f},
+                                        {Dtype::bf16, Dtype::bf16, 0.0f},
+                                        {Dtype::bf16, Dtype::bf16, 1.0f},
+                                        {Dtype::bf16, Dtype::f32, 1.0f},
+                                        {Dtype::f16, Dtype::f16, 0.0f},
+                                        {Dtype::f16, Dtype::f32, 1.0f}}) {
+      const auto compute = [&, dtype = dtype, y_dtype = y_dtype, beta = beta](int count) {
         const Threads scope(count);
-        return product(c, dtype, 1, 1, 0.5f, y_dtype);
+        return product(c, dtype, 1, beta, 0.5f, y_dtype);
       };
       const auto alone = compute(1);
       INFO(name(c) << " " << name_of(dtype) << " to " << name_of(y_dtype));
@@ -207,7 +211,7 @@ TEST_CASE("with beta 0 the old values are never read", "[matmul]") {
 }
 
 TEST_CASE("what lies between the rows of a product's operands is never multiplied", "[matmul]") {
-  for (Dtype dtype : {Dtype::f32, Dtype::bf16})
+  for (Dtype dtype : {Dtype::f32, Dtype::bf16, Dtype::f16})
     for (bool b_transposed : {false, true}) {
       const auto apart = [&](int64_t rows, int64_t columns, uint32_t stream) {
         const Tensor wide = full({rows, columns + 4}, not_a_number, dtype),

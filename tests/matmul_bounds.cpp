@@ -74,7 +74,8 @@ TEST_CASE("a product touches nothing beyond its operands", "[matmul]") {
     for (auto [dtype, y_dtype] : {std::pair{Dtype::f32, Dtype::f32},
                                   {Dtype::bf16, Dtype::f32},
                                   {Dtype::bf16, Dtype::bf16},
-                                  {Dtype::f16, Dtype::f16}})
+                                  {Dtype::f16, Dtype::f16},
+                                  {Dtype::f16, Dtype::f32}})
       for (bool at_end : {false, true})
         for (float beta : {0.0f, 1.0f}) {
           INFO(c.m << "x" << c.n << "x" << c.k << " " << c.a_transposed << c.b_transposed << " " << name_of(dtype)

@@ -3,9 +3,12 @@
 #include <cmath>
 #include <limits>
 
+#include "cinta/backends/cpu/gemm.h"
+#include "cinta/backends/cpu/isa.h"
 #include "cinta/backends/kernels/elementwise.h"
 #include "cinta/backends/kernels/matmul.h"
 #include "cinta/core/tensor.h"
+#include "cinta/ops/shape.h"
 
 using namespace cinta;
 
@@ -45,6 +48,35 @@ TEST_CASE("infinities and NaN go where the formula sends them", "[matmul]") {
         CHECK(std::isnan(got[i * 64 + j]));
       else
         CHECK(got[i * 64 + j] == (i == 9 ? INFINITY : 64));
+}
+
+TEST_CASE("narrow infinities, NaN and subnormals are multiplied as what they are", "[matmul]") {
+  const int64_t m = 13, n = 33, k = 45;
+  for (Dtype dtype : {Dtype::f16, Dtype::bf16})
+    for (bool a_transposed : {false, true})
+      for (bool b_transposed : {false, true}) {
+        INFO(name_of(dtype) << " " << a_transposed << b_transposed);
+        const Tensor a = full(a_transposed ? Shape{k, m} : Shape{m, k}, 0, dtype),
+                     b = full(b_transposed ? Shape{n, k} : Shape{k, n}, 1, dtype), y = empty({m, n});
+        const auto put = [&](int64_t i, int64_t step, uint16_t bits) {
+          a.view().as<uint16_t>()[a_transposed ? step * m + i : i * k + step] = bits;
+        };
+        put(5, 7, dtype == Dtype::f16 ? 0x7e00 : 0x7fc0);
+        put(9, 44, dtype == Dtype::f16 ? 0xfc00 : 0xff80);
+        put(3, 2, 0x0001);
+        const auto as_matrix = [](const Tensor& x, bool transposed) {
+          const Matrix plain{x.view().data, x.size(1), 1, x.dtype()};
+          return transposed ? plain.transposed() : plain;
+        };
+        gemm({m, n, k, as_matrix(y, false), as_matrix(a, a_transposed), as_matrix(b, b_transposed), {}});
+        const auto got = to_vector<float>(y);
+        for (int64_t i = 0; i < m; ++i)
+          for (int64_t j = 0; j < n; ++j)
+            if (i == 5)
+              CHECK(std::isnan(got[i * n + j]));
+            else if (i != 3 || !multiplies(dtype))  // the instruction for bf16 reads subnormals as 0
+              CHECK(got[i * n + j] == (i == 9 ? -INFINITY : i != 3 ? 0 : dtype == Dtype::f16 ? 0x1p-24f : 0x1p-133f));
+      }
 }
 
 TEST_CASE("long sums of narrow numbers are kept in f32", "[matmul]") {

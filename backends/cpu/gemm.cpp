@@ -17,7 +17,7 @@ struct Entry {
 };
 // Ready before the constructors that install.
 constinit Entry<void (*)(const Gemm&)> general{};
-constinit std::array<Entry<bool (*)(const Gemm&)>, 5> special{};  // by falling level
+constinit std::array<Entry<bool (*)(const Gemm&)>, 8> special{};  // by falling level
 
 bool special_gemm(const Gemm& product) {
   return std::ranges::any_of(special, [&](const auto& entry) { return entry.function && entry.function(product); });

@@ -18,7 +18,7 @@ template <class Tile>
 inline constexpr bool widens = Tile::steps_per_word * sizeof(typename Tile::Value) != sizeof(float);
 
 /// f<Tile>() with the tile that multiplies operands of type `dtype`; false where there is none. Where the processor has
-/// products of bf16 none are widened: what the tile for those does not take is oneDNN's.
+/// products of bf16 none are widened: what the tile for those does not take, oneDNN multiplies faster.
 template <class F>
 bool with_product_tile(Dtype dtype, F f) {
   if (dtype == Dtype::f32) return f.template operator()<FloatTile>();
@@ -45,7 +45,7 @@ LinesAhead lines_of(const Value* data, int64_t rows, int64_t pitch, int64_t widt
   return {reinterpret_cast<const char*>(data + row * pitch) + column * line, pitch * item, rows, row};
 }
 
-/// An operand whose sum runs down the rows of memory; of bf16, each pair of rows is woven.
+/// An operand whose sum runs down the rows of memory; where a word holds two steps, each pair of rows is woven.
 template <class Tile>
 struct Woven {
   const typename Tile::Value* data;

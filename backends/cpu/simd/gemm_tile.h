@@ -107,7 +107,6 @@ struct PutTile {
 struct FloatTile {
   struct Use {};        ///< what a thread keeps while it multiplies
   using Value = float;  ///< what its operands hold in memory
-  static constexpr Dtype dtype = Dtype::f32;
   static constexpr int64_t steps_per_word = 1;
   /// Two where a processor's other thread may take every second cycle of decoding, in which a branch ends what is
   /// decoded: see docs/rows.md, Products.
@@ -159,11 +158,10 @@ struct FloatTile {
   }
 };
 
-/// The same for operands that are stored narrower, and widened where they are packed.
+/// The same for operands that are stored narrower, and widened before it reads them.
 template <class Stored>
 struct WideningTile : FloatTile {
   using Value = Stored;
-  static constexpr Dtype dtype = dtype_of<Stored>();
 };
 
 #if CINTA_ISA_LEVEL == 2
@@ -171,7 +169,6 @@ struct WideningTile : FloatTile {
 struct Bf16Tile {
   struct Use {};
   using Value = bf16;
-  static constexpr Dtype dtype = Dtype::bf16;
   static constexpr int64_t steps_per_word = 2, words_per_line = 1;
 
   /// As FloatTile::multiply.

@@ -86,9 +86,10 @@ struct Job {
     const int64_t first = first_of(stripe), count = first_of(stripe + 1) - first;
     const Operand next = stripe_at(std::min(stripe + 1, stripes - 1));
     const bool next_is_due = tile % of_half == of_half - 1 && stripe + 1 < stripes;
-    const Room room = take_room();
-    pack(stripe, room);
     const auto first_row = [&](int64_t of) { return of * ((p.m + panel_rows - 1) / panel_rows) / blocks * panel_rows; };
+    const Room room = take_room();                         // by every tile: a plan of a step's memory asks one of them
+    if (first_row(block) == first_row(block + 1)) return;  // fewer rows than blocks
+    pack(stripe, room);
     const int64_t end_of_half = std::min(p.m, first_row(block / of_half * of_half + of_half)),
                   item = size_of(p.a.dtype);
     int64_t line = 0;  // of the next stripe
@@ -236,7 +237,7 @@ template <class Tile>
 bool run_with(const Gemm& p) {
   constexpr int64_t steps = Tile::steps_per_word;
   using Value = typename Tile::Value;
-  // Words are read from where they lie.
+  // Words are read from where they lie, but for those that are widened.
   const auto in_words = [&](const Matrix& m, int64_t row) {
     return reinterpret_cast<uintptr_t>(m.data) % (steps * sizeof(Value)) == 0 && row % steps == 0 && p.k % steps == 0;
   };
