@@ -90,7 +90,6 @@ void gemm(const Gemm& product) {
 }
 
 bool fast_gemm(const Gemm& product) {
-  if (!multiplies(product.a.dtype)) return special_gemm(product);  // oneDNN is not asked for these
   if (isa_level() == isa_avx2) return fast_with_avx2(product) && special_gemm(product);
   if (isa_level() == isa_amx) return fast_with_amx(product) && special_gemm(product);
   if (isa_level() != isa_avx512_bf16) return false;

@@ -32,8 +32,7 @@ struct Gemm {
 /// The product of this machine's instruction set: on all threads, or, inside a parallel_for, on the calling one.
 void gemm(const Gemm& product);
 
-/// The same where it was measured to be faster than oneDNN's product, or oneDNN is not asked; else false, with nothing
-/// done.
+/// The same where it was measured to be faster than oneDNN's product; else false, with nothing done.
 bool fast_gemm(const Gemm& product);
 
 /// `gemm` as compiled for one instruction set; the highest that the machine has is used.

@@ -56,7 +56,7 @@ bool multiply_parts(const Gemm& p) {
 /// A weight's gradient over many samples, by oneDNN.
 bool multiply_halves(const Gemm& p) {
   const bool fits = p.a.row == 1 && p.a.column != 1 && is_halved(p) && p.y.dtype == Dtype::f32 && p.y.column == 1;
-  if (!fits || !multiplies(p.a.dtype) || p.bias.data || p.alpha != 1) return false;
+  if (!fits || p.bias.data || p.alpha != 1) return false;
   const Halves halves(p);
   if (!onednn::multiply(halves.first, &halves.second)) return false;
   halves.add_up();
@@ -73,7 +73,9 @@ void multiply(Gemm p) {
   if (p.k == 1 && p.b.column == 1) p.b.row = p.n;
   if (p.n == 1 && p.b.row == 1) p.b.column = p.k;
   if (p.m == 1) p.y.row = std::max(p.y.row, p.n);
-  if (!multiply_parts(p) && !fast_gemm(p) && !multiply_halves(p) && !onednn::multiply(p)) gemm(p);
+  if (multiply_parts(p)) return;
+  if (!multiplies(p.a.dtype)) return gemm(p);  // oneDNN does not do these
+  if (!fast_gemm(p) && !multiply_halves(p) && !onednn::multiply(p)) gemm(p);
 }
 
 /// The leading dimensions of a product, those that all operands step through evenly joined into one.

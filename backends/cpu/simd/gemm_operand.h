@@ -33,15 +33,15 @@ bool with_product_tile(Dtype dtype, F f) {
 }
 
 /// Lines that a row of so many bytes may touch: it may begin inside one.
-inline int64_t lines_of_row(int64_t bytes) { return (bytes + 125) / 64; }
+inline int64_t lines_of_row(int64_t bytes) { return (bytes + 62 + 63) / 64; }
 
 /// `rows` rows of values, `pitch` apart, of which `width` count, from line number `first` on, where the first lines of
-/// all rows come before the next ones; nothing before number 0 or beyond the last.
+/// all rows come before the next ones; nothing if that lies beyond the last.
 template <class Value>
 LinesAhead lines_of(const Value* data, int64_t rows, int64_t pitch, int64_t width, int64_t first) {
   constexpr int64_t line = 64, item = sizeof(Value);
   const int64_t column = first / rows, row = first % rows;
-  if (first < 0 || column >= lines_of_row(width * item)) return {};
+  if (column >= lines_of_row(width * item)) return {};
   return {reinterpret_cast<const char*>(data + row * pitch) + column * line, pitch * item, rows, row};
 }
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <atomic>
 #include <initializer_list>
-#include <utility>
 #include <vector>
 
 #include "cinta/backends/cpu/gemm.h"
@@ -88,7 +87,9 @@ struct Job {
       for (int64_t t = 0; t < part.panels(); ++t) {
         const float *one = of_kept + s * kept.panel_words(), *other = of_part + t * part.panel_words();
         const int64_t i = s * kept.width, j = begin + t * part.width;
-        const LinesAhead ahead = is_last ? LinesAhead{} : next.lines(std::exchange(line, line + lines_of_tile));
+        line += lines_of_tile;
+        const LinesAhead ahead =
+            is_last || line <= 0 ? LinesAhead{} : next.lines(std::max<int64_t>(0, line - lines_of_tile));
         keeps_b ? multiply_panels(j, i, other, one, ahead) : multiply_panels(i, j, one, other, ahead);
       }
     if (streams) _mm_sfence();  // a team's loop ends with a locked instruction, one thread's may not
