@@ -83,14 +83,36 @@ void Team::run(uint32_t tiles, uint32_t how, Body body, const void* context) {
   if (how == one_each)
     body(context, 0), finish(1);
   else
-    claim_all(0);
+    take_part(0);
   inside_tile = false;
   const uint32_t wanted = how == one_each ? static_cast<uint32_t>(size()) : tiles;
   for (int turn = 0; done_.load(std::memory_order_acquire) != wanted; ++turn) {
-    if (turn < turns_)
+    if (turn < turns_) {
       pause();
-    else if (const uint32_t now = done_.load(std::memory_order_acquire); now != wanted)
+      continue;
+    }
+    rescue_others(0);
+    if (const uint32_t now = done_.load(std::memory_order_acquire); now != wanted)
       done_.wait(now, std::memory_order_acquire);
+  }
+}
+
+void Team::take_part(int index) {
+  RescuableThread& thread = shares_[static_cast<size_t>(index)].thread;
+  if (index > 0 && turns_ > 0) thread.keep_away_from(shares_[0].thread);
+  thread.begin();
+  claim_all(index);
+  thread.end();
+}
+
+void Team::rescue_others(int index) {
+  if (turns_ == 0) return;  // more threads than processors
+  const uint32_t loop = loop_.load(std::memory_order_acquire);
+  for (int i = 0; i < size(); ++i) {
+    if (done_.load(std::memory_order_acquire) == tiles_ || loop_.load(std::memory_order_relaxed) != loop) return;
+    RescuableThread& other = shares_[static_cast<size_t>(i)].thread;
+    // The calling thread, for which all wait between loops, keeps the better processor.
+    if (i != index && (i == 0 ? other.trade_processors() : other.lend_processor())) return;
   }
 }
 
@@ -153,14 +175,16 @@ void Team::finish(uint32_t tiles) {
   done_.notify_one();
 }
 
-uint32_t Team::wait_for_loop(uint32_t seen) const {
+uint32_t Team::wait_for_loop(int index, uint32_t seen) {
   for (int turn = 0;; ++turn) {
     const uint32_t now = loop_.load(std::memory_order_acquire);
     if (now != seen) return now;
-    if (turn < turns_)
+    if (turn < turns_) {
       pause();
-    else
-      loop_.wait(seen, std::memory_order_acquire);
+      continue;
+    }
+    rescue_others(index);
+    loop_.wait(seen, std::memory_order_acquire);
   }
 }
 
@@ -168,12 +192,12 @@ void Team::help(int index) {
   take_place(index);
   inside_tile = true;  // loops within a tile stay on their thread
   for (uint32_t seen = 0;;) {
-    seen = wait_for_loop(seen);
+    seen = wait_for_loop(index, seen);
     if (ends_) return;
     if (shares_[static_cast<size_t>(index)].left.load(std::memory_order_acquire) == (uint64_t{seen} << 32 | one_each))
       body_(context_, index), finish(1);
     else
-      claim_all(index);
+      take_part(index);
   }
 }
 

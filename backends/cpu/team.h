@@ -1,11 +1,13 @@
 // The threads that share a kernel's tiles. Nobody waits long for a thread that has no tile: one that the system has
 // given to another program delays a loop by the tile in its hands, and not by its being late, as it would a barrier of
-// OpenMP.
+// OpenMP; and who waits for that tile lends it a processor.
 #pragma once
 #include <atomic>
 #include <cstdint>
 #include <thread>
 #include <vector>
+
+#include "cinta/backends/cpu/rescue.h"
 
 namespace cinta {
 
@@ -37,6 +39,8 @@ class Team {
 
   void run(uint32_t tiles, uint32_t how, Body body, const void* context);
   void help(int index);
+  /// claim_all(), while others may wait for this thread.
+  void take_part(int index);
   /// Claims what it may of the loop that goes on, its own share first.
   void claim_all(int index);
   void claim_share(int share);
@@ -48,7 +52,9 @@ class Team {
     const uint64_t tiles = tiles_, of_all = shares_.size();
     return static_cast<uint32_t>((tiles * static_cast<uint64_t>(share) + of_all - 1) / of_all);
   }
-  uint32_t wait_for_loop(uint32_t seen) const;
+  uint32_t wait_for_loop(int index, uint32_t seen);
+  /// Before this thread sleeps: gives its processor to one that has a tile and no processor.
+  void rescue_others(int index);
   void look_who_is_late();
 
   // Of the loop that goes on. Written while nobody holds a tile, read by who holds one, or by all of one_each.
@@ -63,6 +69,7 @@ class Team {
   struct alignas(64) Share {
     std::atomic<uint64_t> left{0};
     std::atomic<int64_t> begun{0};  ///< when its thread last came to a loop, in ns
+    RescuableThread thread;
   };
   std::vector<Share> shares_;
   alignas(64) std::atomic<uint32_t> done_{0};
