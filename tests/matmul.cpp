@@ -255,17 +255,21 @@ TEST_CASE("our own kernels are right for few rows, columns and terms, and leave 
                          y = wide.with_layout({m, n}, {n + 3, 1}, 0), got = empty({m, n}), all = empty({m, n + 3});
             Gemm product{m, n, k, plain(y), plain(a), plain(b), {}, 1, beta};
             if (beta == 0) product.bias = {bias.view().data, 0, 2, dtype};
-            gemm(product);
-            kernels::copy(cpu, got, y);
-            kernels::copy(cpu, all, wide);
-            INFO(name(c) << " " << name_of(dtype) << " to " << name_of(y_dtype) << " beta " << beta);
-            const auto added = to_vector<double>(bias);
-            CHECK(error_in_tolerances(
-                      c, dtype, y_dtype, 1, [&, beta = beta](int64_t j) { return beta == 0 ? added[j] : 0.5; },
-                      to_vector<float>(got)) <= 1);
-            const auto values = to_vector<float>(all);
-            for (int64_t i = 0; i < m; ++i)
-              for (int64_t j = n; j < n + 3; ++j) REQUIRE(values[i * (n + 3) + j] == 0.5f);
+            for (const bool transposed : {false, true}) {  // the same numbers, where y lies by columns
+              kernels::fill(cpu, wide, 0.5);
+              gemm(transposed ? product.transposed() : product);
+              kernels::copy(cpu, got, y);
+              kernels::copy(cpu, all, wide);
+              INFO(name(c) << " " << name_of(dtype) << " to " << name_of(y_dtype) << " beta " << beta << " transposed "
+                           << transposed);
+              const auto added = to_vector<double>(bias);
+              CHECK(error_in_tolerances(
+                        c, dtype, y_dtype, 1, [&, beta = beta](int64_t j) { return beta == 0 ? added[j] : 0.5; },
+                        to_vector<float>(got)) <= 1);
+              const auto values = to_vector<float>(all);
+              for (int64_t i = 0; i < m; ++i)
+                for (int64_t j = n; j < n + 3; ++j) REQUIRE(values[i * (n + 3) + j] == 0.5f);
+            }
           }
 }
 

@@ -63,10 +63,14 @@ bool fast_down_rows(const Gemm& p) {
   return p.k >= 512 && std::min(p.m, p.n) >= 512 && (p.n >= 1024 || p.m >= 2048);
 }
 
-/// A layer's output of few rows there: as the transposed product, which reads w where it lies and packs x. f32:
+/// A layer's output of few rows, as the transposed product, which reads w where it lies and packs x. Zen 4, f32:
 /// [128,784] x [512,784]^T 208, 216; [128,512] x [512,512]^T 193, 213; [64,256] x [128,256]^T 182, 193; bf16: 417, 420;
-/// 402, 406; 328, 348; but [320,256] x [30522,256]^T 410, 386.
-bool fast_transposed(const Gemm& p) { return p.a.column == 1 && p.b.row == 1 && p.m <= 128 && p.n >= 2 * p.m; }
+/// 402, 406; 328, 348; but [320,256] x [30522,256]^T 410, 386. Zen 3: [16,784] x [256,784]^T 73, 116; [32,768] x
+/// [3072,768]^T 89, 115; [64,784] x [256,784]^T 113, 122; but [128,512] x [512,512]^T 133, 122, and of fewer rows most
+/// of a tile is empty: [4,784] x [256,784]^T 44, 33; [1,784] 28, 7.
+bool fast_transposed(const Gemm& p, int64_t most_rows) {
+  return p.a.column == 1 && p.b.row == 1 && p.m >= 8 && p.m <= most_rows && p.n >= 2 * p.m;
+}
 
 /// Xeon 6 with AMX, two cores, bf16: [2048,256] x [256,1024] 2340, 2350; weight gradients [2048,768]^T x [2048,256]
 /// 1210, 1690; a decoder's [320,256] x [256,30522] 960, 1480, its weights' 1130, 2110.
@@ -90,10 +94,13 @@ void gemm(const Gemm& product) {
 }
 
 bool fast_gemm(const Gemm& product) {
-  if (isa_level() == isa_avx2) return fast_with_avx2(product) && special_gemm(product);
+  if (isa_level() == isa_avx2) {
+    if (fast_transposed(product, 64) && special_gemm(product.transposed())) return true;
+    return fast_with_avx2(product) && special_gemm(product);
+  }
   if (isa_level() == isa_amx) return fast_with_amx(product) && special_gemm(product);
   if (isa_level() != isa_avx512_bf16) return false;
-  if (fast_transposed(product) && special_gemm(product.transposed())) return true;
+  if (fast_transposed(product, 128) && special_gemm(product.transposed())) return true;
   return (product.a.row == 1 ? fast_down_rows(product) : fast_along_rows(product)) && special_gemm(product);
 }
 

@@ -4,6 +4,7 @@
 // columns.
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <utility>
 
 #include "cinta/backends/cpu/gemm.h"
@@ -176,9 +177,9 @@ struct Job {
   /// The register tile of y at (i, j), of which the first rows may have been done before, by multiply_to(put).
   template <class Multiply>
   void multiply_panel(int64_t i, int64_t above, int64_t j, const float* bias, const Multiply& multiply_to) const {
-    if constexpr (vector_bytes == 64)
-      if (p.y.column != 1) {  // room for a square of whole vectors
-        alignas(64) float sums[vector_width * panel_columns];
+    if constexpr (!widens<Tile>)
+      if (p.y.column != 1) {
+        alignas(64) float sums[vector_width * panel_columns];  // room for a square of whole vectors
         multiply_to(PutTile{sums, panel_columns, 1, false});
         return store_transposed(i - above, above, j, sums);
       }
@@ -200,26 +201,38 @@ struct Job {
   }
 
   /// The register tile of a y that lies by columns, from row `above` of the tile's on, with its bias, which goes by
-  /// rows. With AVX-512.
+  /// rows.
   void store_transposed(int64_t i, int64_t above, int64_t j, const float* sums) const {
     alignas(64) float block[vector_width * vector_width], bias[vector_width]{};
-    const auto exist = static_cast<__mmask16>(((1 << panel_rows) - 1) & -(1 << above));
     if (p.bias.data) load(bias, p.bias.dtype, p.bias.at(i, 0), 0, p.bias.row, panel_rows);
-    const __m512 added = _mm512_load_ps(bias);
+    const Vector added = *reinterpret_cast<const Vector*>(bias);
     for (int64_t half = 0; half < panel_columns; half += vector_width) {
       transpose_block(block, vector_width, sums + half, panel_columns);
       for (int64_t c = 0; c < std::min<int64_t>(vector_width, p.n - j - half); ++c) {
-        const __m512 line = _mm512_add_ps(_mm512_load_ps(block + c * vector_width), added);
+        const Vector line = *reinterpret_cast<const Vector*>(block + c * vector_width) + added;
+        void* to = p.y.at(i, j + half + c);
         if (p.y.dtype == Dtype::f32)
-          _mm512_mask_storeu_ps(p.y.at(i, j + half + c), exist, line);
+          store_rows(static_cast<float*>(to), above, line);
         else
-          store_bf16(p.y.at(i, j + half + c), exist, line);
+          store_rows(static_cast<typename Tile::Value*>(to), above, line);
       }
     }
   }
-  [[gnu::target("avx512bf16")]] static void store_bf16(void* to, __mmask16 exist, __m512 values) {
-    _mm256_mask_storeu_epi16(to, exist, (__m256i)_mm512_cvtneps_pbh(values));
+  /// Values `above` to panel_rows, and no others, which may be another thread's.
+#if CINTA_ISA_LEVEL == 2
+  static void store_rows(float* to, int64_t above, Vector values) {
+    _mm512_mask_storeu_ps(to, rows_from(above), (__m512)values);
   }
+  [[gnu::target("avx512bf16")]] static void store_rows(bf16* to, int64_t above, Vector values) {
+    _mm256_mask_storeu_epi16(to, rows_from(above), (__m256i)_mm512_cvtneps_pbh((__m512)values));
+  }
+  static __mmask16 rows_from(int64_t above) { return static_cast<__mmask16>(((1 << panel_rows) - 1) & -(1 << above)); }
+#else
+  static void store_rows(float* to, int64_t above, Vector values) {
+    if (above == 0) return static_cast<void>(std::memcpy(to, &values, panel_rows * sizeof(float)));
+    for (int64_t r = above; r < panel_rows; ++r) to[r] = values[r];
+  }
+#endif
 };
 
 template <class Tile, class Operand>
@@ -244,7 +257,7 @@ bool run_with(const Gemm& p) {
   const bool types = p.b.dtype == p.a.dtype && (p.y.dtype == p.a.dtype || p.y.dtype == Dtype::f32),
              adds = p.beta == 1 && p.y.dtype == Dtype::f32 && !p.bias.data,
              by_rows = p.y.column == 1 && (adds || p.beta == 0) && (!p.bias.data || p.bias.row == 0),
-             by_columns = vector_bytes == 64 && !widens<Tile> && p.y.row == 1 && p.y.column != 1 && p.beta == 0 &&
+             by_columns = !widens<Tile> && p.y.row == 1 && p.y.column != 1 && p.beta == 0 &&
                           (!p.bias.data || p.bias.column == 0);
   if (!types || p.alpha != 1 || p.a.column != 1 || !in_words(p.a, p.a.row) || !(by_rows || by_columns) ||
       p.m < panel_rows || p.k > longest_sum)
