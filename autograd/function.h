@@ -10,6 +10,9 @@
 // has
 //   std::vector<Tensor> inputs();                           // its inputs as saved, in order
 //   Tensor composed(std::span<const Tensor> inputs);        // the same function written with other ops
+// Of fused rows (backends/kernel.h) it says which it calls:
+//   std::array<const KernelRow*, 2> fused_rows() const;
+// and where the device lacks one of them, composed(inputs) is run in its place, before forward() and save().
 // An op whose inputs get its gradient as it is, but for sums over broadcast dimensions, says so (static constexpr bool
 // passes_gradient = true).
 // An op without backward is never recorded. One with `static constexpr bool takes_any_type = true` is shown its inputs
@@ -21,6 +24,7 @@
 #include "cinta/autograd/autocast.h"
 #include "cinta/autograd/saved.h"
 #include "cinta/autograd/sink.h"
+#include "cinta/backends/kernel.h"
 #include "cinta/core/small_blocks.h"
 
 namespace cinta::autograd {
@@ -54,7 +58,7 @@ struct OpNode final : SeatedNode<Inputs, Outputs> {
       return false;
   }
   void backward(std::span<const Tensor> dys, Sinks sinks) override {
-    if constexpr (requires(std::span<const Tensor> in) { op.composed(in); }) {
+    if constexpr (requires(std::span<const Tensor> in) { op.composed(in), op.inputs(); }) {
       if (mode().recording)
         return backward_composed(
             op.inputs(), [this](std::span<const Tensor> in) { return as_list(op.composed(in)); }, dys, sinks);
@@ -103,10 +107,23 @@ bool records(const Pointers& inputs) {
   return tracked && mode().recording;
 }
 
+/// `device` has all the fused rows that `op` calls.
+template <class Op>
+bool has_fused_rows(const Op& op, Device device) {
+  for (const KernelRow* row : op.fused_rows())
+    if (!row->has(device)) return false;
+  return true;
+}
+
 /// Runs `op` on `in...` (tensors, or one vector of tensors); `inputs` lists the same tensors for the tape.
 template <class Op, class Pointers, class... Ins>
 auto apply_listed(Op op, Where where, const Pointers& inputs, const Ins&... in) {
   using Out = decltype(op.forward(in...));
+  if constexpr (requires { op.fused_rows(); })
+    if (!has_fused_rows(op, inputs[0]->device())) [[unlikely]] {
+      const AutocastScope given(std::nullopt);  // which has shown the op its inputs already
+      return op.composed(std::array<Tensor, sizeof...(in)>{in...});
+    }
   Mode& now = mode();
   bool record = false;
   if constexpr (requires { &Op::backward; }) record = records(inputs);

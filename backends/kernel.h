@@ -25,12 +25,23 @@ void describe(std::string& out, FloatTypes types);
 
 class RowWatcher;
 
+/// Says of a row that it does at once what others do one after another: an op that calls it is written with those, too,
+/// and is run so where a backend has no such row.
+struct Fused {};
+inline constexpr Fused fused_row;
+
 /// What all rows share, so that tests and tools can walk the table.
 class KernelRow {
  public:
-  constexpr explicit KernelRow(const char* name) : name_(name) {}
+  constexpr KernelRow(const char* name, bool is_fused) : name_(name), is_fused_(is_fused) {}
   const char* name() const { return name_; }
-  bool has(Device device) const { return device.backend == meta.backend || level_[device.backend] >= 0; }
+  bool is_fused() const { return is_fused_; }
+  bool has(Device device) const {
+    return device.backend == meta.backend || (level_[device.backend] >= 0 && !left_out_[device.backend]);
+  }
+  /// From now on as if the backend had no such row, or with it again: to see what it is worth. No row runs meanwhile,
+  /// and nobody watches.
+  virtual void leave_out(Device device, bool out) = 0;
   /// What the function of `device` takes: an op asks before it asks for memory, and a call with others throws
   /// DtypeError.
   FloatTypes floats(Device device) const { return floats_[device.backend]; }
@@ -43,6 +54,8 @@ class KernelRow {
   void check_type(Device device, const View& view) const;
   void enter_in_table();
   const char* name_;
+  bool is_fused_;
+  std::array<bool, max_backends> left_out_{};
   /// What the installed function needs of the processor; -1 while the cell is empty.
   std::array<int8_t, max_backends> level_{-1, -1, -1, -1, -1, -1, -1, -1};
   std::array<FloatTypes, max_backends> floats_{};
@@ -82,10 +95,8 @@ template <class... Args>
 class Kernel<void(Args...)> : public KernelRow {
  public:
   using Function = void (*)(Args...);
-  constexpr explicit Kernel(const char* name) : KernelRow(name) {
-    // The meta backend computes shapes only, and shapes are computed above this table: every kernel is nothing there.
-    column_[meta.backend] = [](Args...) {};
-  }
+  constexpr explicit Kernel(const char* name) : Kernel(name, false) {}
+  constexpr Kernel(const char* name, Fused) : Kernel(name, true) {}
   void operator()(Device device, Args... args) const {
     if (floats(device).bits != all_floats.bits) (check(device, args), ...);
     const Function function = column_[device.backend];
@@ -102,8 +113,17 @@ class Kernel<void(Args...)> : public KernelRow {
     column_[device.backend] = function;
     enter_in_table();
   }
+  void leave_out(Device device, bool out) override {
+    if (left_out_[device.backend] == out) return;
+    left_out_[device.backend] = out;
+    std::swap(column_[device.backend], hidden_[device.backend]);
+  }
 
  private:
+  constexpr Kernel(const char* name, bool is_fused) : KernelRow(name, is_fused) {
+    // The meta backend computes shapes only, and shapes are computed above this table: every kernel is nothing there.
+    column_[meta.backend] = [](Args...) {};
+  }
   template <class Argument>
   void check(Device device, const Argument& argument) const {
     if constexpr (std::is_same_v<Argument, View>) check_type(device, argument);
@@ -131,7 +151,8 @@ class Kernel<void(Args...)> : public KernelRow {
   }
 
   std::array<Function, max_backends> column_{};
-  std::array<Function, max_backends> aside_{};  ///< the functions of watched rows
+  std::array<Function, max_backends> aside_{};   ///< the functions of watched rows
+  std::array<Function, max_backends> hidden_{};  ///< and of those left out
 };
 
 /// `const Install here{kernels::softmax, cpu, softmax};` at namespace scope fills a cell at start-up.

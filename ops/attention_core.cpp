@@ -2,7 +2,6 @@
 #include "cinta/ops/attention_core.h"
 
 #include <cmath>
-#include <numeric>
 #include <utility>
 
 #include "cinta/core/context.h"
@@ -22,9 +21,7 @@ using autograd::Saved;
 
 /// 0, 1, .. count - 1 as i32, of the given shape.
 Tensor positions(int64_t count, const Shape& shape, Device device) {
-  std::vector<int32_t> numbers(static_cast<size_t>(count));
-  std::iota(numbers.begin(), numbers.end(), 0);
-  return from_values(numbers, shape, device);
+  return reshape(cast(arange(count, 0, 1, device), Dtype::i32), shape);
 }
 
 /// Offsets that begin with 0, do not fall and end within the sample's `length`, where the host can see them; the
@@ -73,10 +70,12 @@ kernels::Attention AttentionCore::row(const AttentionExtent& extent, const Tenso
       scale_, causal_, extent.lengths.view(), extent.offsets.view(), dropout().row(rows_a_sample), extent.rows.view()};
 }
 
-kernels::Attention AttentionCore::kept_row(const Tensor& q, const Tensor& k) {
-  const auto get = [](Saved& saved) { return saved ? saved.get() : Tensor(); };
-  return row({get(lengths_), get(offsets_), get(rows_)}, q, k);
+AttentionExtent AttentionCore::extent() {
+  const auto get = [](Saved& saved, const Tensor& given) { return saved ? saved.get() : given; };
+  return {get(lengths_, given_.lengths), get(offsets_, given_.offsets), get(rows_, given_.rows)};
 }
+
+kernels::Attention AttentionCore::kept_row(const Tensor& q, const Tensor& k) { return row(extent(), q, k); }
 
 void AttentionCore::run(const Tensor& out, const Tensor& q, const Tensor& k, const Tensor& v) {
   given_lse_ = empty({q.size(0), q.size(1), q.size(2)}, statistics_type(q.dtype()), q.device());
@@ -93,7 +92,7 @@ void AttentionCore::keep(const Tensor& out) {
 
 Tensor AttentionCore::composed(const Tensor& q, const Tensor& k, const Tensor& v) {
   const int64_t queries = q.size(2);
-  const Tensor lengths = kept_lengths();
+  const Tensor lengths = extent().lengths;
   return composed(q, k, v,
                   {positions(queries, {1, 1, queries, 1}, q.device()),
                    lengths ? reshape(lengths, {q.size(0), 1, 1, 1}) : Tensor(), dropout()});
@@ -110,8 +109,8 @@ Tensor AttentionCore::composed(const Tensor& q, const Tensor& k, const Tensor& v
   if (sight.lengths) {
     exists = less(query, sight.lengths);
     hidden = greater_equal(key, sight.lengths);
-  } else if (offsets_) {
-    const Tensor begin = reshape(offsets_.get(), {offsets_.get().numel(), 1, 1, 1, 1}),
+  } else if (const Tensor offsets = extent().offsets) {
+    const Tensor begin = reshape(offsets, {offsets.numel(), 1, 1, 1, 1}),
                  end = slice(begin, 0, begin.size(0) - 1, begin.size(0));
     // Counted in f32, in which 2^24 sequences count.
     const auto begun = [&](const Tensor& at) { return sum(cast(greater_equal(at, begin), Dtype::f32), {0}); };

@@ -36,13 +36,12 @@ class AttentionCore {
   /// The options as the kernel's backward wants them.
   kernels::Attention kept_row(const Tensor& q, const Tensor& k);
 
-  /// The same with ops, the matrix of probabilities written out, from q[B,H,S,D], k,v[B,H,T,D].
+  /// The same with ops, the matrix of probabilities written out, from q[B,H,S,D], k,v[B,H,T,D]; before keep() or after.
   Tensor composed(const Tensor& q, const Tensor& k, const Tensor& v);
   Tensor composed(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionSight& sight);
 
-  Tensor kept_rows() { return rows_.get(); }
-  /// Absent where the options have none.
-  Tensor kept_lengths() { return lengths_ ? lengths_.get() : Tensor(); }
+  /// Each absent where the options have none.
+  AttentionExtent extent();
   const DropoutSite& dropout() const { return draw_.again(op_); }
 
  private:

@@ -7,15 +7,15 @@
 
 namespace cinta {
 
-/// The device of `x` has `row`.
+/// The device of `x` has `row`, or the rows of which a fused one is composed, which say so themselves.
 inline void check_implemented(const KernelRow& row, const char* op, const Tensor& x, Where where) {
-  require<DeviceError>(row.has(x.device()), op, where, "the kernel ", row.name(), " is not implemented by backend ",
+  require<DeviceError>(row.has(x.device()) || row.is_fused(), op, where, "the kernel ", row.name(), " is not implemented by backend ",
                        x.device(), ", given ", x);
 }
 /// The same, and it computes in the type of `x`.
 inline void check_row(const KernelRow& row, const char* op, const Tensor& x, Where where) {
   check_implemented(row, op, x, where);
-  const FloatTypes floats = row.floats(x.device());
+  const FloatTypes floats = row.has(x.device()) ? row.floats(x.device()) : all_floats;
   require<DtypeError>(floats.has(x.dtype()), op, where, "on ", x.device(), " the kernel ", row.name(), " computes in ",
                       floats, ", given ", x, "; the device 'reference' computes in all types");
 }

@@ -10,6 +10,7 @@
 #include "cinta/ops/elementwise.h"
 #include "cinta/ops/reduce.h"
 #include "cinta/ops/rows.h"
+#include "cinta/ops/shape.h"
 
 namespace cinta {
 namespace {
@@ -97,6 +98,7 @@ struct EmbeddingSum {
   int64_t skip;
   Saved ids, types, places;
   int64_t words = 0, positions = 0, kinds = 0;
+  std::array<const KernelRow*, 1> fused_rows() const { return {&kernels::embedding_sum}; }
   Tensor forward(const Tensor& word, const Tensor& position, const Tensor& type, const Tensor& id, const Tensor& kind,
                  const Tensor& place) {
     words = word.size(0), positions = position.size(0), kinds = type.size(0);
@@ -123,6 +125,11 @@ struct EmbeddingSum {
       put_scattered(sinks[2], dy, types.get(), kinds, -1);
     else
       put_first_rows(sinks[2], reshape(dy, {dy.size(0) * dy.size(1), 1, dy.size(2)}), kinds);
+  }
+  Tensor composed(std::span<const Tensor> in) {
+    const Tensor &id = in[3], &kind = in[4], &place = in[5];
+    const Tensor at = place ? gather_rows(in[1], place) : slice(in[1], 0, 0, id.size(1));
+    return embedding(in[0], id, skip) + at + (kind ? gather_rows(in[2], kind) : slice(in[2], 0, 0, 1));
   }
 };
 

@@ -2,10 +2,10 @@
 #include "cinta/ops/loss.h"
 
 #include <cmath>
-#include <numeric>
 
 #include "cinta/autograd/function.h"
 #include "cinta/backends/kernels/elementwise.h"
+#include "cinta/backends/kernels/embedding.h"
 #include "cinta/backends/kernels/reduce.h"
 #include "cinta/backends/kernels/softmax.h"
 #include "cinta/core/context.h"
@@ -14,6 +14,7 @@
 #include "cinta/ops/elementwise.h"
 #include "cinta/ops/reduce.h"
 #include "cinta/ops/rows.h"
+#include "cinta/ops/shape.h"
 #include "cinta/ops/softmax.h"
 
 namespace cinta {
@@ -23,19 +24,15 @@ using autograd::Saved;
 
 Tensor constant(const Tensor& like, double value) { return full({}, value, like.dtype(), like.device()); }
 
-/// 0, 1, .. count - 1 on `device`.
-Tensor classes(int64_t count, Device device) {
-  std::vector<int64_t> numbers(static_cast<size_t>(count));
-  std::iota(numbers.begin(), numbers.end(), 0);
-  return from_values(numbers, {count}, device);
-}
-
 struct CrossEntropy {
   static constexpr const char* name = "cross_entropy";
   kernels::CrossEntropy options;
   Saved logits, labels, lse;
   Tensor row_lse;  // between forward and save
 
+  std::array<const KernelRow*, 2> fused_rows() const {
+    return {&kernels::cross_entropy, &kernels::cross_entropy_backward};
+  }
   Tensor forward(const Tensor& x, const Tensor& y) {
     const Dtype dtype = statistics_type(x.dtype());
     Tensor loss = empty(y.shape(), dtype, x.device());
@@ -63,13 +60,22 @@ struct CrossEntropy {
     const int64_t count = log_p.size(-1);
     const double smoothing = options.label_smoothing;
     const Tensor zero = constant(log_p, 0);
-    const Tensor is_label = equal(unsqueeze(y, -1), classes(count, y.device()));
+    if (!lse) report_bad(y, count);  // as forward() would have done
+    const Tensor is_label = equal(unsqueeze(y, -1), arange(count, 0, 1, y.device()));
     // A label that is ignored or outside the classes is found in none of them, unless it is ignored and a class.
     const Tensor valid = max(cast(is_label, log_p.dtype()), {-1});
     const Tensor real = cast(not_equal(y, constant(y, static_cast<double>(options.ignore_index))), log_p.dtype());
     Tensor loss = sum(cinta::where(is_label, log_p, zero), {-1}) * (smoothing - 1);
     if (smoothing != 0) loss = loss - sum(log_p, {-1}) * (smoothing / static_cast<double>(count));
     return cinta::where(greater(valid * real, zero), loss, zero);
+  }
+  /// Looks each label that is not ignored up in a table of `count` rows.
+  void report_bad(const Tensor& y, int64_t count) const {
+    const Device device = y.device();
+    const Tensor ignored = equal(y, constant(y, static_cast<double>(options.ignore_index))),
+                 table = full({count, 1}, 0, Dtype::f32, device), rows = empty({y.numel(), 1}, Dtype::f32, device);
+    kernels::gather_rows(device, rows, table, as_flat(cinta::where(ignored, constant(y, 0), y)),
+                         context().status(device));
   }
 };
 

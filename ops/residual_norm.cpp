@@ -7,6 +7,7 @@
 #include "cinta/autograd/function.h"
 #include "cinta/backends/kernels/normalize.h"
 #include "cinta/ops/dropout.h"
+#include "cinta/ops/elementwise.h"
 #include "cinta/ops/normalize.h"
 #include "cinta/ops/normalize_check.h"
 #include "cinta/ops/reduce.h"
@@ -45,6 +46,9 @@ struct ResidualNorm {
   std::shared_ptr<autograd::Slot> x_slot, residual_slot;  // seats of operands whose values are not kept
   Tensor row_total, row_mean, row_rstd;                   // between forward and save
 
+  std::array<const KernelRow*, 2> fused_rows() const {
+    return {&kernels::residual_norm, &kernels::residual_norm_backward};
+  }
   Tensor forward(const Tensor& x, const Tensor& added, const Tensor& residual, const Tensor& g, const Tensor& b) {
     const Tensor rows = as_rows(x);
     const Device device = x.device();
@@ -98,8 +102,17 @@ struct ResidualNorm {
     return {x, of(x_bias), residual, of(gain), of(bias)};
   }
   Tensor composed(std::span<const Tensor> in) {
-    const Tensor sum = autograd::apply(KnownSum{cast(detach(total.get()), type), draw}, Where(), in[0], in[1], in[2]);
-    return cast(composed_layer_norm(sum, in[3], in[4], eps), type);
+    const Dtype dtype = in[2].dtype();
+    const Tensor sum =
+        total ? autograd::apply(KnownSum{cast(detach(total.get()), dtype), draw}, Where(), in[0], in[1], in[2])
+              : sum_of(in[0], in[1], in[2]);
+    return cast(composed_layer_norm(sum, in[3], in[4], eps), dtype);
+  }
+  Tensor sum_of(const Tensor& x, const Tensor& added, const Tensor& residual) const {
+    const Dtype wide = statistics_type(x.dtype());
+    Tensor sum = cast(x, wide);
+    if (added) sum = sum + cast(added, wide);
+    return cast(residual, wide) + dropout(sum, draw.again(name));
   }
 };
 

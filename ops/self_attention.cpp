@@ -32,6 +32,7 @@ struct SelfAttention {
   int64_t heads;
   Saved qkv;
 
+  std::array<const KernelRow*, 2> fused_rows() const { return {&kernels::attention, &kernels::attention_backward}; }
   Tensor of(const Tensor& x, int parts, int part) const { return of_heads(x, heads, parts, part); }
   Tensor forward(const Tensor& in) {
     const Tensor x = with_dense_last(in),
@@ -67,6 +68,7 @@ struct SelfAttentionOfRows {
   int64_t heads;
   Saved q, kv;
 
+  std::array<const KernelRow*, 2> fused_rows() const { return {&kernels::attention, &kernels::attention_backward}; }
   Tensor of(const Tensor& x, int parts, int part) const { return of_heads(x, heads, parts, part); }
   Tensor forward(const Tensor& query, const Tensor& keys) {
     const Tensor x = with_dense_last(query), y = with_dense_last(keys), out = empty(x.shape(), x.dtype(), x.device());
@@ -91,8 +93,9 @@ struct SelfAttentionOfRows {
   /// Each row is a sample of one query, with the keys and values of its own.
   Tensor composed(std::span<const Tensor> in) {
     const int64_t count = in[0].size(0), length = in[1].size(1), width = in[0].size(1), size = width / heads;
-    const std::vector<int64_t> numbers = to_vector<int64_t>(core.kept_rows());
-    const Tensor lengths = core.kept_lengths();
+    const AttentionExtent extent = core.extent();
+    const std::vector<int64_t> numbers = to_vector<int64_t>(extent.rows);
+    const Tensor& lengths = extent.lengths;
     const std::vector<int32_t> ends = lengths ? to_vector<int32_t>(lengths) : std::vector<int32_t>();
     std::vector<int64_t> sample, of_mask;
     std::vector<int32_t> position, end;

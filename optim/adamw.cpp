@@ -1,7 +1,10 @@
-// AdamW over one fused row.
+// AdamW over one fused row, or with ops.
 #include "cinta/optim/adamw.h"
 
 #include <cmath>
+
+#include "cinta/ops/elementwise.h"
+#include "cinta/optim/composed_update.h"
 
 namespace cinta::optim {
 namespace {
@@ -27,7 +30,16 @@ AdamW::AdamW(std::vector<Parameter> parameters, const AdamWOptions& options, Whe
                 where),
       constants_{options.beta1, options.beta2, options.eps} {}
 
-void AdamW::sweep(const Group& group, const kernels::Segments& segments, View scalars) {
+void AdamW::sweep(const Group& group, const kernels::Segments& segments, const Tensor& scalars) {
+  if (!kernels::adamw.has(group.weights.device())) {
+    const auto [beta1, beta2, eps] = constants_;
+    return update_composed(group, scalars, weight_decay(), [=](const Update& of) -> std::vector<Tensor> {
+      const Tensor &g = of.gradient, m = of.state[0] * beta1 + g * (1 - beta1),
+                   v = of.state[1] * beta2 + g * g * (1 - beta2);
+      const Tensor direction = m / of.correction1 / (sqrt(v / of.correction2) + eps);
+      return {of.weights - of.rate * (of.weights * of.decay + direction), m, v};
+    });
+  }
   kernels::adamw(group.weights.device(), group.weights, group.shadow, group.state[0], group.state[1],
                  group.gradients->flat(), segments, scalars, constants_);
 }

@@ -16,7 +16,7 @@ class AdamW final : public Optimizer {
   explicit AdamW(std::vector<Parameter> parameters, const AdamWOptions& options = {}, Where where = Where::current());
 
  private:
-  void sweep(const Group& group, const kernels::Segments& segments, View scalars) override;
+  void sweep(const Group& group, const kernels::Segments& segments, const Tensor& scalars) override;
   kernels::AdamW constants_;
 };
 

@@ -66,7 +66,8 @@ class Optimizer {
   };
   Optimizer(std::vector<Parameter> parameters, Rule rule, Where where);
   /// Updates one trained group, with the numbers in `scalars` (kernels::SweepScalar).
-  virtual void sweep(const Group& group, const kernels::Segments& segments, View scalars) = 0;
+  virtual void sweep(const Group& group, const kernels::Segments& segments, const Tensor& scalars) = 0;
+  double weight_decay() const { return rule_.weight_decay; }
 
  private:
   struct SegmentTable {

@@ -1,5 +1,8 @@
-// SGD over one fused row.
+// SGD over one fused row, or with ops.
 #include "cinta/optim/sgd.h"
+
+#include "cinta/ops/elementwise.h"
+#include "cinta/optim/composed_update.h"
 
 namespace cinta::optim {
 namespace {
@@ -21,7 +24,16 @@ Sgd::Sgd(std::vector<Parameter> parameters, const SgdOptions& options, Where whe
                 where),
       constants_{options.momentum, options.nesterov} {}
 
-void Sgd::sweep(const Group& group, const kernels::Segments& segments, View scalars) {
+void Sgd::sweep(const Group& group, const kernels::Segments& segments, const Tensor& scalars) {
+  if (!kernels::sgd.has(group.weights.device())) {
+    const auto [momentum, nesterov] = constants_;
+    return update_composed(group, scalars, weight_decay(), [=](const Update& of) -> std::vector<Tensor> {
+      const Tensor g = of.gradient + of.weights * of.decay;
+      if (of.state.empty()) return {of.weights - of.rate * g};
+      const Tensor buffer = of.state[0] * momentum + g;
+      return {of.weights - of.rate * (nesterov ? g + buffer * momentum : buffer), buffer};
+    });
+  }
   kernels::sgd(group.weights.device(), group.weights, group.shadow,
                group.state.empty() ? View{} : group.state[0].view(), group.gradients->flat(), segments, scalars,
                constants_);

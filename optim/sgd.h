@@ -18,7 +18,7 @@ class Sgd final : public Optimizer {
   explicit Sgd(std::vector<Parameter> parameters, const SgdOptions& options = {}, Where where = Where::current());
 
  private:
-  void sweep(const Group& group, const kernels::Segments& segments, View scalars) override;
+  void sweep(const Group& group, const kernels::Segments& segments, const Tensor& scalars) override;
   kernels::Sgd constants_;
 };
 

@@ -150,6 +150,7 @@ TEST_CASE("<cinta/cinta.h> reaches every public header, and pulls in the standar
                                           "ops/tf32.h",
                                           "ops/row_gradient.h",
                                           "ops/unary.h",
+                                          "optim/composed_update.h",
                                           "train/bad_loss.h",
                                           "train/exponents.h",
                                           "train/step_cost.h",

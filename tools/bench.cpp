@@ -1,8 +1,10 @@
 // `cinta bench`: a training step, or every kernel row alone, against what the machine can do.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 
+#include "cinta/backends/kernel.h"
 #include "cinta/backends/threads.h"
 #include "cinta/data/file.h"
 #include "cinta/train/precision.h"
@@ -18,6 +20,7 @@ namespace {
 struct StepOptions {
   std::string model = "bert-mini", config, plot, precision = "fp32";
   std::vector<int64_t> layers{784, 512, 512, 10};
+  std::vector<std::string> without;
   int64_t batch = 16, sequence = 128, masked = 20, warmup = 3, steps = 30;
   int threads = 0;
   bool json = false;
@@ -59,8 +62,24 @@ SampleStep make_sample(const StepOptions& options, StepSubject& subject) {
                      {options.batch, options.sequence, options.masked}, cpu);
 }
 
+/// As if the CPU had not these fused rows.
+void leave_out(const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    const auto is_it = [&](const KernelRow* row) { return row->is_fused() && row->name() == name; };
+    const auto row = std::ranges::find_if(kernel_table(), is_it);
+    if (row == kernel_table().end()) {
+      std::string fused;
+      for (const KernelRow* other : kernel_table())
+        if (other->is_fused()) fused += join(fused.empty() ? "" : ", ", other->name());
+      throw ValueError(join("[bench] --without: a fused row, of ", fused, "; given ", name));
+    }
+    (*row)->leave_out(cpu, true);
+  }
+}
+
 void bench_step(const StepOptions& options) {
   if (options.threads > 0) set_threads(options.threads);
+  leave_out(options.without);
   StepSubject subject;
   SampleStep sample = make_sample(options, subject);
   sample.autocast = train::parse_precision(options.precision);
@@ -95,6 +114,10 @@ void add_step(CLI::App& bench) {
   CLI::Option* sequence = number("--sequence", options->sequence, 1, "tokens of a sequence");
   CLI::Option* masked = number("--masked", options->masked, 1, "tokens of a sequence that are guessed");
   command->add_option("--precision", options->precision, "as in cinta train")->capture_default_str();
+  command
+      ->add_option("--without", options->without, "fused rows to do with others, to see their worth: attention,linear")
+      ->delimiter(',')
+      ->type_name("ROWS");
   number("--warmup", options->warmup, 0, "steps before the clock starts");
   number("--steps", options->steps, 1, "steps under the clock, and as many again by row");
   add_threads(*command, options->threads);

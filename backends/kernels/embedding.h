@@ -15,6 +15,6 @@ inline constinit Kernel<void(View dtable, View dy, View index, int64_t skip, flo
 /// row r stands at place r % sequence.
 inline constinit Kernel<void(View y, View word, View position, View type, View ids, View types, View places,
                              int64_t sequence, void* status)>
-    embedding_sum{"embedding_sum"};
+    embedding_sum{"embedding_sum", fused_row};
 
 }  // namespace cinta::kernels

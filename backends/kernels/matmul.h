@@ -10,15 +10,16 @@ namespace cinta::kernels {
 inline constinit Kernel<void(View y, View a, View b, float alpha, float beta)> matmul{"matmul"};
 
 /// y[M,N] = x[M,K] w[N,K]^T + bias[N]; bias may be absent. Contiguous rows.
-inline constinit Kernel<void(View y, View x, View w, View bias)> linear{"linear"};
+inline constinit Kernel<void(View y, View x, View w, View bias)> linear{"linear", fused_row};
 
 enum class Activation { none, relu, gelu, gelu_tanh, silu, tanh };
 
 /// y[M,N] = act(x[M,N] + bias[N]), slope[M,N] = act'(x + bias), which is all that the gradient needs. Bias and slope
 /// may be absent; y or slope may be x.
-inline constinit Kernel<void(View y, View slope, View x, View bias, Activation)> bias_activation{"bias_activation"};
+inline constinit Kernel<void(View y, View slope, View x, View bias, Activation)> bias_activation{"bias_activation",
+                                                                                                 fused_row};
 /// dx[M,N] = dy * slope; dbias[N] = column sums of dx + beta * dbias (dbias may be absent). dx may be dy.
 inline constinit Kernel<void(View dx, View dbias, View dy, View slope, float beta)> bias_activation_backward{
-    "bias_activation_backward"};
+    "bias_activation_backward", fused_row};
 
 }  // namespace cinta::kernels

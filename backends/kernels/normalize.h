@@ -11,30 +11,30 @@ namespace cinta::kernels {
 /// f32 then, cast to a narrower type; normal, which may be absent, is (x - mean) * rstd in any type, for backward.
 inline constinit Kernel<void(View y, View y_too, View normal, View mean, View rstd, View x, View gain, View bias,
                              float eps)>
-    layer_norm{"layer_norm"};
+    layer_norm{"layer_norm", fused_row};
 /// dx, dgain, dbias (each may be absent; old value * beta is added). dx_too, which may be absent, is dx as it ends, f32
 /// then, cast to a narrower type. Of normal, and x with mean, one is given.
 inline constinit Kernel<void(View dx, View dx_too, View dgain, View dbias, View dy, View normal, View x, View mean,
                              View rstd, View gain, float beta, float beta_gain, float beta_bias)>
-    layer_norm_backward{"layer_norm_backward"};
+    layer_norm_backward{"layer_norm_backward", fused_row};
 
 /// y = x * rstd * gain, rstd[R] = 1/sqrt(mean(x^2) + eps) (Zhang, Sennrich 2019); normal is x * rstd.
 inline constinit Kernel<void(View y, View y_too, View normal, View rstd, View x, View gain, float eps)> rms_norm{
-    "rms_norm"};
+    "rms_norm", fused_row};
 inline constinit Kernel<void(View dx, View dx_too, View dgain, View dy, View normal, View x, View rstd, View gain,
                              float beta, float beta_gain)>
-    rms_norm_backward{"rms_norm_backward"};
+    rms_norm_backward{"rms_norm_backward", fused_row};
 
 /// sum = residual + dropout(x + x_bias); y = layer_norm(sum). The operands may be of several types. `sum` is written
 /// for backward. x_bias may be absent.
 inline constinit Kernel<void(View y, View y_too, View sum, View mean, View rstd, View x, View x_bias, View residual,
                              View gain, View bias, float eps, Dropout)>
-    residual_norm{"residual_norm"};
+    residual_norm{"residual_norm", fused_row};
 /// From dy: dresidual = gradient of `sum`; dx = its dropout; dx_bias, dgain, dbias as column sums (+ beta * old).
 /// dx may be absent when no dropout makes it equal dresidual.
 inline constinit Kernel<void(View dx, View dresidual, View dx_bias, View dgain, View dbias, View dy, View sum,
                              View mean, View rstd, View gain, Dropout, float beta_x_bias, float beta_gain,
                              float beta_bias)>
-    residual_norm_backward{"residual_norm_backward"};
+    residual_norm_backward{"residual_norm_backward", fused_row};
 
 }  // namespace cinta::kernels

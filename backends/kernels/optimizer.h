@@ -23,7 +23,7 @@ struct AdamW {
 /// w -= rate * (m / correction1) / (sqrt(v / correction2) + eps). All f32 (or all f64), but `shadow`: the new w in a
 /// narrower type; may be absent.
 inline constinit Kernel<void(View w, View shadow, View m, View v, View gradient, Segments, View scalars, AdamW)> adamw{
-    "adamw"};
+    "adamw", fused_row};
 
 struct Sgd {
   double momentum = 0;
@@ -31,7 +31,8 @@ struct Sgd {
 };
 /// g = factor * gradient + decay*w; buffer = momentum*buffer + g (buffer is absent without momentum);
 /// w -= rate * (nesterov ? g + momentum*buffer : buffer). `shadow` as above.
-inline constinit Kernel<void(View w, View shadow, View buffer, View gradient, Segments, View scalars, Sgd)> sgd{"sgd"};
+inline constinit Kernel<void(View w, View shadow, View buffer, View gradient, Segments, View scalars, Sgd)> sgd{
+    "sgd", fused_row};
 
 /// scalars[sweep_gradient_factor] = min(1, max_norm / (norm + 1e-6)) / loss_scale[0], where norm = sqrt(sum of
 /// squares[0]) / loss_scale[0] is written to norm[0] (f32); a norm that is not finite gives factor 0. max_norm 0: no

@@ -21,9 +21,9 @@ struct CrossEntropy {
 /// loss[R] (f32, or f64 with f64 logits) and lse[R] = logsumexp of logits[R,V] for labels[R] (i64). A label outside
 /// [0,V) that is not ignored is reported in `status` (a core/context.h Status) and gives loss 0.
 inline constinit Kernel<void(View loss, View lse, View logits, View labels, CrossEntropy, void* status)> cross_entropy{
-    "cross_entropy"};
+    "cross_entropy", fused_row};
 /// dlogits[R,V] = dloss[R] * (softmax(logits) - target); dlogits may be logits itself.
 inline constinit Kernel<void(View dlogits, View dloss, View logits, View lse, View labels, CrossEntropy)>
-    cross_entropy_backward{"cross_entropy_backward"};
+    cross_entropy_backward{"cross_entropy_backward", fused_row};
 
 }  // namespace cinta::kernels
