@@ -67,6 +67,7 @@ struct Worker {
       for (at_work = true; !ends; at = sched_getcpu())
         if (strayed.exchange(false)) go();
       thread.end();
+      ended_at = sched_getcpu();
       allowed_after = processors();
     });
     while (!at_work) std::this_thread::yield();
@@ -78,6 +79,7 @@ struct Worker {
   RescuableThread thread;
   std::atomic<bool> at_work{false}, ends{false}, strayed{false};
   std::atomic<int> at{-1};
+  int ended_at = -1;
   std::vector<int> allowed_after;
   std::thread body;
 };
@@ -104,20 +106,25 @@ TEST_CASE("a thread without a processor is lent one", "[rescue]") {
     bind_to(all);
     const Neighbour neighbour(its, 4);
     Worker worker(its);
-    int here = -1;
+    int here = -1, after = -1;
     CHECK(in_time([&] {
       bind_to({mine});
       bind_to(all);
       here = sched_getcpu();
       worker.strayed = worker.at == here;  // the system has moved it
       if (worker.strayed) return false;
-      return trades ? worker.thread.trade_processors() : worker.thread.lend_processor();
+      if (!(trades ? worker.thread.trade_processors() : worker.thread.lend_processor())) return false;
+      after = sched_getcpu();
+      return true;
     }));
+    if (trades) CHECK(after == its);
+    CHECK_FALSE(worker.thread.lend_processor());  // once is enough
     CHECK(in_time([&] {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
       return worker.at == here;
     }));
     worker.join();
+    if (!trades) CHECK(worker.ended_at == its);
     CHECK(worker.allowed_after == all);
     CHECK(processors() == all);
   }
@@ -153,6 +160,29 @@ TEST_CASE("a thread without work, or bound to its processor, stays where it is",
   ends = true;
   asleep.join();
   CHECK(stays);
+}
+
+TEST_CASE("a thread leaves the processor that another needs", "[rescue]") {
+  const std::vector<int> all = processors();
+  if (all.size() < 2) {
+    WARN("skipped: one processor");
+    return;
+  }
+  const auto stay_on = [&](int processor) { bind_to({processor}), bind_to(all); };
+  RescuableThread one, other;
+  stay_on(all[0]);
+  one.begin();
+  int left = 0;
+  for (int i = 0; i < 20; ++i) {
+    stay_on(all[0]);
+    other.keep_away_from(one, 2);
+    left += sched_getcpu() != all[0];
+  }
+  CHECK(left >= 15);  // the system moves threads, too, but seldom between two lines
+  stay_on(all[0]);
+  other.keep_away_from(one, static_cast<int>(all.size()) + 1);  // there is no room elsewhere
+  CHECK(processors() == all);
+  one.end();
 }
 
 TEST_CASE("a team beside busy neighbours does every tile once, and its threads stay free", "[rescue]") {

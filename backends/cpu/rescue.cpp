@@ -51,13 +51,15 @@ void RescuableThread::end() {
   for (State seen = State::at_work; !state_.compare_exchange_strong(seen, State::away, std::memory_order_acq_rel);
        seen = State::at_work)
     sched_yield();  // who moves it may wait for the processor that it was given
+  moved_.store(false, std::memory_order_relaxed);
   if (lent_.exchange(false, std::memory_order_relaxed)) move(thread_, only(processor_.load(std::memory_order_relaxed)));
 }
 
-void RescuableThread::keep_away_from(const RescuableThread& other) {
+void RescuableThread::keep_away_from(const RescuableThread& other, int threads) {
   const int here = sched_getcpu();
   if (here < 0 || here != other.processor_.load(std::memory_order_relaxed)) return;
   cpu_set_t elsewhere = allowed(pthread_self());
+  if (CPU_COUNT(&elsewhere) < threads) return;
   CPU_CLR(static_cast<size_t>(here), &elsewhere);
   move(pthread_self(), elsewhere);
 }
@@ -83,11 +85,17 @@ bool RescuableThread::runs() const {
 
 bool RescuableThread::move_here(bool lent) {
   State seen = State::at_work;
-  if (state_.load(std::memory_order_acquire) != seen || runs() ||
+  // Whoever has moved it may still be on the processor that it waits for.
+  if (state_.load(std::memory_order_acquire) != seen || moved_.load(std::memory_order_relaxed) || runs() ||
       !state_.compare_exchange_strong(seen, State::moving, std::memory_order_acq_rel))
     return false;
-  const bool moved = move(thread_, only(sched_getcpu()));
-  if (moved) lent_.store(lent, std::memory_order_relaxed);
+  const int here = sched_getcpu();
+  const bool moved = !moved_.load(std::memory_order_relaxed) && move(thread_, only(here));
+  if (moved) {
+    moved_.store(true, std::memory_order_relaxed);
+    lent_.store(lent, std::memory_order_relaxed);
+    if (!lent) processor_.store(here, std::memory_order_relaxed);
+  }
   state_.store(State::at_work, std::memory_order_release);
   return moved;
 }

@@ -77,7 +77,8 @@ void Team::run(uint32_t tiles, uint32_t how, Body body, const void* context) {
   for (int i = 0; i < size(); ++i)
     shares_[static_cast<size_t>(i)].left.store(uint64_t{loop} << 32 | how | (first_of(i + 1) - first_of(i)),
                                                std::memory_order_release);
-  loop_.store(loop);  // comes before the look for sleepers
+  if (how != one_each) shares_[0].thread.begin();  // helpers look where it is
+  loop_.store(loop);                               // comes before the look for sleepers
   loop_.notify_all();
   inside_tile = true;
   if (how == one_each)
@@ -99,8 +100,10 @@ void Team::run(uint32_t tiles, uint32_t how, Body body, const void* context) {
 
 void Team::take_part(int index) {
   RescuableThread& thread = shares_[static_cast<size_t>(index)].thread;
-  if (index > 0 && turns_ > 0) thread.keep_away_from(shares_[0].thread);
-  thread.begin();
+  if (index > 0) {  // the calling thread has begun before the loop
+    if (turns_ > 0) thread.keep_away_from(shares_[0].thread, size());
+    thread.begin();
+  }
   claim_all(index);
   thread.end();
 }
