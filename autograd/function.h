@@ -11,8 +11,9 @@
 //   std::vector<Tensor> inputs();                           // its inputs as saved, in order
 //   Tensor composed(std::span<const Tensor> inputs);        // the same function written with other ops
 // Of fused rows (backends/kernel.h) it says which it calls:
-//   std::array<const KernelRow*, 2> fused_rows() const;
-// and where the device lacks one of them, composed(inputs) is run in its place, before forward() and save().
+//   std::array<FusedRow, 1> fused_rows() const;
+// and where the device lacks one of them, composed(inputs) is run in its place, before forward() and save(). A backward
+// row is asked for where the op is recorded.
 // An op whose inputs get its gradient as it is, but for sums over broadcast dimensions, says so (static constexpr bool
 // passes_gradient = true).
 // An op without backward is never recorded. One with `static constexpr bool takes_any_type = true` is shown its inputs
@@ -107,11 +108,19 @@ bool records(const Pointers& inputs) {
   return tracked && mode().recording;
 }
 
-/// `device` has all the fused rows that `op` calls.
-template <class Op>
-bool has_fused_rows(const Op& op, Device device) {
-  for (const KernelRow* row : op.fused_rows())
-    if (!row->has(device)) return false;
+struct FusedRow {
+  const KernelRow* forward;
+  const KernelRow* backward = nullptr;  ///< null: backward has other rows
+};
+
+/// The device of `inputs` has all the fused rows that `op` calls.
+template <class Op, class Pointers>
+bool has_fused_rows(const Op& op, const Pointers& inputs) {
+  const Device device = inputs[0]->device();
+  for (const FusedRow& row : op.fused_rows()) {
+    if (!row.forward->has(device)) return false;
+    if (row.backward && !row.backward->has(device) && records(inputs)) return false;
+  }
   return true;
 }
 
@@ -120,7 +129,7 @@ template <class Op, class Pointers, class... Ins>
 auto apply_listed(Op op, Where where, const Pointers& inputs, const Ins&... in) {
   using Out = decltype(op.forward(in...));
   if constexpr (requires { op.fused_rows(); })
-    if (!has_fused_rows(op, inputs[0]->device())) [[unlikely]] {
+    if (!has_fused_rows(op, inputs)) [[unlikely]] {
       const AutocastScope given(std::nullopt);  // which has shown the op its inputs already
       return op.composed(std::array<Tensor, sizeof...(in)>{in...});
     }

@@ -29,7 +29,7 @@ struct Attention {
   static constexpr const char* name = "attention";
   AttentionCore core;
   Saved q, k, v;
-  std::array<const KernelRow*, 2> fused_rows() const { return {&kernels::attention, &kernels::attention_backward}; }
+  static auto fused_rows() { return AttentionCore::fused_rows(); }
   Tensor forward(const Tensor& query, const Tensor& key, const Tensor& value) {
     const Tensor out = empty_heads(query.shape(), query.dtype(), query.device());
     core.run(out, with_dense_rows(query), with_dense_rows(key), with_dense_rows(value));

@@ -98,7 +98,10 @@ Tensor AttentionCore::composed(const Tensor& q, const Tensor& k, const Tensor& v
                    lengths ? reshape(lengths, {q.size(0), 1, 1, 1}) : Tensor(), dropout()});
 }
 
-Tensor AttentionCore::composed(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionSight& sight) {
+Tensor AttentionCore::composed(const Tensor& low_q, const Tensor& low_k, const Tensor& low_v,
+                               const AttentionSight& sight) {
+  const Dtype wide = statistics_type(low_q.dtype());  // scores may lie beyond what f16 holds
+  const Tensor q = cast(low_q, wide), k = cast(low_k, wide), v = cast(low_v, wide);
   const int64_t keys = k.size(2);
   const Device device = q.device();
   const Tensor key = positions(keys, {1, 1, 1, keys}, device), &query = sight.query;
@@ -121,7 +124,7 @@ Tensor AttentionCore::composed(const Tensor& q, const Tensor& k, const Tensor& v
   if (exists) scores = where(hidden, where(exists, never, zero), scores);
   Tensor out = matmul(cinta::dropout(softmax(scores), sight.dropout), v);
   if (exists) out = where(exists, out, zero);
-  return out;
+  return cast(out, low_q.dtype());
 }
 
 }  // namespace cinta

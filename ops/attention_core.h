@@ -1,6 +1,6 @@
 // What the ops of attention share beside how they hold q, k and v: options, one kernel row, one composed form.
 #pragma once
-#include "cinta/autograd/saved.h"
+#include "cinta/autograd/function.h"
 #include "cinta/backends/kernels/attention.h"
 #include "cinta/ops/attention.h"
 
@@ -29,6 +29,9 @@ class AttentionCore {
 
   /// out = attention of q, k and v, all as the kernel wants them.
   void run(const Tensor& out, const Tensor& q, const Tensor& k, const Tensor& v);
+  static std::array<autograd::FusedRow, 1> fused_rows() {
+    return {{{&kernels::attention, &kernels::attention_backward}}};
+  }
   /// Keeps what backward needs beside q, k and v; called from an op's save().
   void keep(const Tensor& out);
   Tensor output() { return o_.get(); }

@@ -9,8 +9,8 @@ namespace cinta {
 
 /// The device of `x` has `row`, or the rows of which a fused one is composed, which say so themselves.
 inline void check_implemented(const KernelRow& row, const char* op, const Tensor& x, Where where) {
-  require<DeviceError>(row.has(x.device()) || row.is_fused(), op, where, "the kernel ", row.name(), " is not implemented by backend ",
-                       x.device(), ", given ", x);
+  require<DeviceError>(row.has(x.device()) || row.is_fused(), op, where, "the kernel ", row.name(),
+                       " is not implemented by backend ", x.device(), ", given ", x);
 }
 /// The same, and it computes in the type of `x`.
 inline void check_row(const KernelRow& row, const char* op, const Tensor& x, Where where) {

@@ -98,7 +98,7 @@ struct EmbeddingSum {
   int64_t skip;
   Saved ids, types, places;
   int64_t words = 0, positions = 0, kinds = 0;
-  std::array<const KernelRow*, 1> fused_rows() const { return {&kernels::embedding_sum}; }
+  static std::array<autograd::FusedRow, 1> fused_rows() { return {{{&kernels::embedding_sum}}}; }
   Tensor forward(const Tensor& word, const Tensor& position, const Tensor& type, const Tensor& id, const Tensor& kind,
                  const Tensor& place) {
     words = word.size(0), positions = position.size(0), kinds = type.size(0);
@@ -129,7 +129,9 @@ struct EmbeddingSum {
   Tensor composed(std::span<const Tensor> in) {
     const Tensor &id = in[3], &kind = in[4], &place = in[5];
     const Tensor at = place ? gather_rows(in[1], place) : slice(in[1], 0, 0, id.size(1));
-    return embedding(in[0], id, skip) + at + (kind ? gather_rows(in[2], kind) : slice(in[2], 0, 0, 1));
+    const Tensor of_kind = kind ? gather_rows(in[2], kind) : slice(in[2], 0, 0, 1);
+    const Dtype dtype = in[0].dtype();  // the tables may have several
+    return embedding(in[0], id, skip) + cast(at, dtype) + cast(of_kind, dtype);
   }
 };
 

@@ -30,8 +30,8 @@ struct CrossEntropy {
   Saved logits, labels, lse;
   Tensor row_lse;  // between forward and save
 
-  std::array<const KernelRow*, 2> fused_rows() const {
-    return {&kernels::cross_entropy, &kernels::cross_entropy_backward};
+  std::array<autograd::FusedRow, 1> fused_rows() const {
+    return {{{&kernels::cross_entropy, &kernels::cross_entropy_backward}}};
   }
   Tensor forward(const Tensor& x, const Tensor& y) {
     const Dtype dtype = statistics_type(x.dtype());

@@ -105,10 +105,11 @@ struct Linear {
   Saved slopes = {};   // of the activation
   Tensor rising = {};  // the same between forward and save
 
-  /// Where there is no activation its rows are not called.
-  std::array<const KernelRow*, 3> fused_rows() const {
-    if (activation == Activation::none) return {&kernels::linear, &kernels::linear, &kernels::linear};
-    return {&kernels::linear, &kernels::bias_activation, &kernels::bias_activation_backward};
+  /// Without an activation the first one twice.
+  std::array<autograd::FusedRow, 2> fused_rows() const {
+    const autograd::FusedRow product{&kernels::linear};
+    if (activation == Activation::none) return {product, product};
+    return {{product, {&kernels::bias_activation, &kernels::bias_activation_backward}}};
   }
   Tensor forward(const Tensor& in, const Tensor& weight, const Tensor& b) {
     const Tensor rows = as_rows(in);

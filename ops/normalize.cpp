@@ -62,7 +62,9 @@ struct LayerNorm {
   Saved gain = {}, bias = {}, mean = {}, rstd = {};
   Tensor row_mean = {}, row_rstd = {};  // between forward and save
 
-  std::array<const KernelRow*, 2> fused_rows() const { return {&kernels::layer_norm, &kernels::layer_norm_backward}; }
+  std::array<autograd::FusedRow, 1> fused_rows() const {
+    return {{{&kernels::layer_norm, &kernels::layer_norm_backward}}};
+  }
   Tensor forward(const Tensor& in, const Tensor& g, const Tensor& b) {
     const Tensor rows = as_rows(in);
     type = in.dtype();
@@ -113,7 +115,7 @@ struct RmsNorm {
   Saved gain = {}, rstd = {};
   Tensor row_rstd = {};  // between forward and save
 
-  std::array<const KernelRow*, 2> fused_rows() const { return {&kernels::rms_norm, &kernels::rms_norm_backward}; }
+  std::array<autograd::FusedRow, 1> fused_rows() const { return {{{&kernels::rms_norm, &kernels::rms_norm_backward}}}; }
   Tensor forward(const Tensor& in, const Tensor& g) {
     const Tensor rows = as_rows(in);
     type = in.dtype();

@@ -29,7 +29,8 @@ inline void check_parameters(const char* op, const Tensor& x,
   }
 }
 
-/// layer_norm written with other ops: computed in the type of the statistics, which is the result's too. The parameters may be of other types than x.
+/// layer_norm written with other ops: computed in the type of the statistics, which is the result's too. The parameters
+/// may be of other types than x.
 Tensor composed_layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, double eps);
 
 }  // namespace cinta

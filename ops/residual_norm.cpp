@@ -46,8 +46,8 @@ struct ResidualNorm {
   std::shared_ptr<autograd::Slot> x_slot, residual_slot;  // seats of operands whose values are not kept
   Tensor row_total, row_mean, row_rstd;                   // between forward and save
 
-  std::array<const KernelRow*, 2> fused_rows() const {
-    return {&kernels::residual_norm, &kernels::residual_norm_backward};
+  std::array<autograd::FusedRow, 1> fused_rows() const {
+    return {{{&kernels::residual_norm, &kernels::residual_norm_backward}}};
   }
   Tensor forward(const Tensor& x, const Tensor& added, const Tensor& residual, const Tensor& g, const Tensor& b) {
     const Tensor rows = as_rows(x);

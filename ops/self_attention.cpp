@@ -32,7 +32,7 @@ struct SelfAttention {
   int64_t heads;
   Saved qkv;
 
-  std::array<const KernelRow*, 2> fused_rows() const { return {&kernels::attention, &kernels::attention_backward}; }
+  static auto fused_rows() { return AttentionCore::fused_rows(); }
   Tensor of(const Tensor& x, int parts, int part) const { return of_heads(x, heads, parts, part); }
   Tensor forward(const Tensor& in) {
     const Tensor x = with_dense_last(in),
@@ -68,7 +68,7 @@ struct SelfAttentionOfRows {
   int64_t heads;
   Saved q, kv;
 
-  std::array<const KernelRow*, 2> fused_rows() const { return {&kernels::attention, &kernels::attention_backward}; }
+  static auto fused_rows() { return AttentionCore::fused_rows(); }
   Tensor of(const Tensor& x, int parts, int part) const { return of_heads(x, heads, parts, part); }
   Tensor forward(const Tensor& query, const Tensor& keys) {
     const Tensor x = with_dense_last(query), y = with_dense_last(keys), out = empty(x.shape(), x.dtype(), x.device());
@@ -100,6 +100,8 @@ struct SelfAttentionOfRows {
     std::vector<int64_t> sample, of_mask;
     std::vector<int32_t> position, end;
     for (const int64_t number : numbers) {
+      require(number >= 0 && number < in[1].size(0) * length, name, Where(), "rows are positions in kv, 0 .. ",
+              in[1].size(0) * length - 1, ", given ", number);
       sample.push_back(number / length);
       position.push_back(static_cast<int32_t>(number % length));
       if (lengths) end.push_back(ends[static_cast<size_t>(sample.back())]);

@@ -17,7 +17,8 @@ void update_composed(const Group& group, const Tensor& scalars, double weight_de
     return cast(scalars.with_layout({1}, {1}, which), group.weights.dtype());
   };
   const Tensor factor = number(kernels::sweep_gradient_factor), rate = number(kernels::sweep_rate),
-               runs = not_equal(factor, factor * 0);
+               correction1 = number(kernels::sweep_correction1), correction2 = number(kernels::sweep_correction2),
+               runs = not_equal(factor, 0);
   for (const Range& range : group.ranges) {
     const auto of = [&](const Tensor& flat) { return detach(Group::slice(flat, range)); };
     std::vector<Tensor> live{of(group.weights)};
@@ -26,8 +27,8 @@ void update_composed(const Group& group, const Tensor& scalars, double weight_de
                                             .gradient = of(group.gradients->flat()) * factor,
                                             .state = {live.begin() + 1, live.end()},
                                             .rate = rate * range.parameter.rate_factor,
-                                            .correction1 = number(kernels::sweep_correction1),
-                                            .correction2 = number(kernels::sweep_correction2),
+                                            .correction1 = correction1,
+                                            .correction2 = correction2,
                                             .decay = range.parameter.decay ? weight_decay : 0});
     const Device device = group.weights.device();
     for (size_t i = 0; i < live.size(); ++i) kernels::copy(device, live[i], where(runs, fresh[i], live[i]));

@@ -8,8 +8,11 @@
 #include "cinta/backends/captured_step.h"
 #include "cinta/models/mlp.h"
 #include "cinta/ops/activation.h"
+#include "cinta/ops/attention.h"
+#include "cinta/ops/elementwise.h"
 #include "cinta/ops/loss.h"
 #include "cinta/ops/normalize.h"
+#include "cinta/ops/reduce.h"
 #include "cinta/optim/adamw.h"
 #include "cinta/optim/sgd.h"
 #include "cinta/train/precision.h"
@@ -136,6 +139,60 @@ TEST_CASE("an op without its fused row refuses what it refuses with it", "[fused
   CHECK(refused([&] { cross_entropy(logits, right); }).empty());
 }
 
+// No BERT calls rms_norm, or attention of three tensors. The scores lie beyond what f16 holds.
+TEST_CASE("rms_norm and attention without their rows are the same", "[fused_rows]") {
+  for (const Dtype dtype : {Dtype::f32, Dtype::bf16, Dtype::f16}) {
+    INFO(name_of(dtype));
+    const auto results = [&] {
+      std::vector<std::vector<float>> out;
+      const auto leaf = [&](const Shape& shape, uint32_t stream, double factor) {
+        Tensor out = detach(cast(spread(shape, stream) * factor, dtype));
+        return autograd::require_gradient(out);
+      };
+      const Tensor x = leaf({5, 12}, 1, 1), gain = leaf({12}, 2, 1);
+      const Tensor q = leaf({2, 3, 7, 8}, 3, 300), k = leaf({2, 3, 7, 8}, 4, 300), v = leaf({2, 3, 7, 8}, 5, 1);
+      for (const Tensor& y : {rms_norm(x, gain, 1e-5), attention(q, k, v, {.causal = true, .scale = 1e-4})}) {
+        out.push_back(values(cast(detach(y), Dtype::f32)));
+        autograd::backward(sum(y * cast(spread(y.shape(), 6), dtype)));
+      }
+      for (const Tensor& leaf : {x, gain, v}) out.push_back(values(cast(autograd::gradient(leaf), Dtype::f32)));
+      return out;
+    };
+    const auto expected = results();
+    const Without without(fused_rows());
+    const auto found = results();
+    const double unit = dtype == Dtype::f32 ? 256 * 0x1p-24 : dtype == Dtype::f16 ? 8 * 0x1p-11 : 8 * 0x1p-8;
+    for (size_t i = 0; i < found.size(); ++i) {
+      double largest = 0;
+      for (const float value : expected[i]) largest = std::max(largest, std::abs(double{value}));
+      for (size_t j = 0; j < found[i].size(); ++j) REQUIRE(std::abs(found[i][j] - expected[i][j]) <= unit * largest);
+    }
+  }
+}
+
+TEST_CASE("rows of gradients are missed where gradients are made alone", "[fused_rows]") {
+  for (KernelRow* row : fused_rows())
+    if (row->name() == std::string("layer_norm_backward")) {
+      const Without without({row});
+      struct Count : RowWatcher {
+        Count() { watch_rows(cpu, this); }
+        ~Count() override { watch_rows(cpu, nullptr); }
+        void before(const KernelRow& row, std::span<const View>) override {
+          calls += row.name() == std::string("layer_norm");
+        }
+        void after(const KernelRow&, std::span<const View>) override {}
+        int calls = 0;
+      } count;
+      const Tensor plain = spread({3, 5}, 1);
+      Tensor trained = spread({3, 5}, 1);
+      autograd::require_gradient(trained);
+      layer_norm(plain, {}, {});
+      CHECK(count.calls == 1);
+      layer_norm(trained, {}, {});
+      CHECK(count.calls == 1);
+    }
+}
+
 TEST_CASE("updates without their sweeps are the same, and skip what they skip", "[fused_rows]") {
   const auto train = [](const std::string& rule) {
     models::Mlp model({12, 20, 7, 10}, 3);
@@ -191,7 +248,7 @@ TEST_CASE("a row that is not fused is missed by name", "[fused_rows]") {
   CHECK(values(relu(full({2}, -1))) == std::vector<float>{0, 0});
 }
 
-TEST_CASE("a step without fused rows is captured like any other", "[fused_rows]") {
+TEST_CASE("an MLP's step without fused rows is captured like any other", "[fused_rows]") {
   const Without without(fused_rows());
   models::Mlp model({12, 20, 7, 10}, 3);
   const Tensor x = spread({9, 12}, 1), labels = full({9}, 4, Dtype::i64);
