@@ -29,7 +29,7 @@ class Team {
   /// Calls `body(context, i)` once on each thread i, the calling one being 0.
   void each(Body body, const void* context) { run(0, one_each, body, context); }
   /// True while the last thread keeps seeing late that a loop has begun: it shares no cache with the calling one.
-  bool far_apart() const { return late_ > most_late / 2; }
+  bool far_apart() const { return late_.load(std::memory_order_relaxed) > most_late / 2; }
   /// True in a tile, on whatever thread.
   static bool inside();
 
@@ -60,7 +60,7 @@ class Team {
   // Of the loop that goes on. Written while nobody holds a tile, read by who holds one, or by all of one_each.
   Body body_ = nullptr;
   const void* context_ = nullptr;
-  int late_ = 0;  ///< of the calling thread: recent loops that the last one came to late, less those it came to soon
+  std::atomic<int> late_{0};        ///< recent loops that the last thread came to late, less those it came to soon
   std::atomic<uint32_t> tiles_{0};  ///< read by those, too, that look whether there is something left
 
   // Of each thread: the number of the loop in the upper half, tiles of its share that nobody has claimed in the lower.

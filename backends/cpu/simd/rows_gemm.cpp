@@ -63,7 +63,7 @@ struct PutBf16 {
 /// Bytes of a stripe of b, which is to stay in the second-level cache: of 512 KiB where there is no AVX-512.
 constexpr int64_t most_packed = (vector_bytes == 64 ? 384 : 192) << 10;
 constexpr int64_t longest_sum = 1 << 15;  ///< a panel of b lies in a thread's workspace as a whole
-constexpr int64_t rows_of_block = 192;    ///< of a: a tile of the loop multiplies a block by a stripe, at most
+constexpr int64_t rows_of_block = 48;     ///< of a: a tile of the loop multiplies a block by a stripe, at most
 /// Of a's rows so many are cut in halves, each of which goes through all stripes: two threads then write rows of their
 /// own, as those do that compute row by row, and where they share no cache lines that both have read are slow to write
 /// (2 GB/s; bf16[2048,256] x [256,1024] 378, 424 GF/s). Of fewer rows it pays to pack b twice if b is small beside a.
