@@ -14,11 +14,15 @@ bool counts(int64_t label, int64_t classes, const CrossEntropy& options) {
   return label != options.ignore_index && label >= 0 && label < classes;
 }
 
-constexpr int64_t piece = 1024;  // classes whose logits stay in the first-level cache
+/// Classes whose logits are read twice and stay in the first-level cache meanwhile.
+constexpr int64_t long_piece = 2048;
+/// Those that are read once.
+template <class S>
+inline constexpr int64_t short_piece = 1024 / sizeof(S);
 
 /// Calls f(first, count) for the pieces of a row.
 template <class F>
-void each_piece(int64_t classes, F f) {
+void each_piece(int64_t classes, int64_t piece, F f) {
   for (int64_t first = 0; first < classes; first += piece) f(first, std::min(piece, classes - first));
 }
 
@@ -27,10 +31,15 @@ struct Exponentials {
   float largest = -math::infinity, sum = 0;
 
   explicit Exponentials() = default;
+  /// `coming` is where the next ones lie, as the first of which have `item` bytes. They are fetched while exponentials
+  /// are computed: the first pass, which does little else than read, would wait for them.
   template <class S>
-  Exponentials(Values<S> x, int64_t count) : largest(reduce_array_in<MaxOfNumbers, float>(x, count)) {
+  Exponentials(Values<S> x, int64_t count, const char* coming, int64_t item)
+      : largest(reduce_array_in<MaxOfNumbers, float>(x, count)) {
     const float shift = largest == -math::infinity ? 0 : largest;
-    sum = sum_of(count, [=](int64_t j) { return math::exp_share(x[j] - shift); });
+    sum = sum_of(
+        count, [=](int64_t j) { return math::exp_share(x[j] - shift); },
+        [=](int64_t j, int64_t terms) { prefetch(coming + j * item, terms * item); });
   }
   void add(const Exponentials& other) {
     if (other.sum == 0) return;  // all of them -infinity
@@ -48,20 +57,21 @@ void cross_entropy_with(View loss, View lse, View logits, View labels, CrossEntr
       status, rows, classes, [=](int64_t r) { return label[r]; },
       [=](int64_t value) { return value == options.ignore_index; });
   parallel_for(rows, rows_of_tile(classes), [&](int64_t begin, int64_t end) {
-    float buffer[piece];
+    float buffer[long_piece];
     for (int64_t r = begin; r < end; ++r) {
       Exponentials all;
-      each_piece(classes, [&](int64_t first, int64_t count) {
-        all.add({part_values<S>(logits, r, first, count, buffer), count});
+      each_piece(classes, long_piece, [&](int64_t first, int64_t count) {
+        const int64_t item = size_of(logits.dtype), next = r * classes + first + count;
+        all.add({part_of_row<S>(logits, r, first, count, buffer), count, logits.as<const char>() + next * item, item});
       });
       // Without a number above -infinity there is no share of anything.
       const float largest = all.largest, rest = all.sum == 0 ? math::nan : math::log(all.sum);
       float sum = 0;
       if (counts(label[r], classes, options)) {
         const float smoothing = options.label_smoothing, share = smoothing / static_cast<float>(classes);
-        sum = (1 - smoothing) * ((largest - part_values<S>(logits, r, label[r], 1, buffer)[0]) + rest);
+        sum = (1 - smoothing) * ((largest - part_of_row<S>(logits, r, label[r], 1, buffer)[0]) + rest);
         if (smoothing != 0)
-          each_piece(classes, [&](int64_t first, int64_t count) {
+          each_piece(classes, short_piece<S>, [&](int64_t first, int64_t count) {
             const Values<S> x = part_values<S>(logits, r, first, count, buffer);
             sum += share * sum_of(count, [=](int64_t j) { return (largest - x[j]) + rest; });
           });
@@ -92,12 +102,12 @@ void cross_entropy_backward_with(View dlogits, View dloss, View logits, View lse
   const int64_t classes = columns_of(logits);
   const float smoothing = options.label_smoothing, share = smoothing / static_cast<float>(classes);
   parallel_for(rows_of(logits), rows_of_tile(classes), [&](int64_t begin, int64_t end) {
-    float buffer[piece], gradient[piece];
+    float buffer[short_piece<S>], gradient[short_piece<S>];
     for (int64_t r = begin; r < end; ++r) {
       const int64_t label = labels.as<const int64_t>()[r];
       const bool counted = counts(label, classes, options);
       const float scale = dloss.as<const float>()[r], shift = lse.as<const float>()[r];
-      each_piece(classes, [&](int64_t first, int64_t count) {
+      each_piece(classes, short_piece<S>, [&](int64_t first, int64_t count) {
         float* out = part_target(dlogits, r, first, gradient);
         if (counted)
           gradient_of_piece<S>(out, part_values<S>(logits, r, first, count, buffer), count, label - first, scale, shift,

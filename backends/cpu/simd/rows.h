@@ -61,17 +61,23 @@ inline void finish_row(const View& matrix, int64_t row, int64_t columns, const f
 }
 
 /// `count` elements of a row from `first` on: where they lie if they are of type S, else the buffer they were converted
-/// into. The next ones are fetched meanwhile. Rows may lie apart.
+/// into. Rows may lie apart.
 template <class S>
-Values<S> part_values(const View& matrix, int64_t row, int64_t first, int64_t count, [[maybe_unused]] float* buffer) {
-  const int64_t offset = row_offset(matrix, row) + first, item = size_of(matrix.dtype);
-  prefetch(matrix.as<const char>() + (offset + count) * item, count * item);
+Values<S> part_of_row(const View& matrix, int64_t row, int64_t first, int64_t count, [[maybe_unused]] float* buffer) {
+  const int64_t offset = row_offset(matrix, row) + first;
   if constexpr (std::is_same_v<S, float>)
     if (matrix.dtype != Dtype::f32) {
       load(buffer, matrix.dtype, matrix.data, offset, 1, count);
       return {buffer};
     }
   return {matrix.as<const S>() + offset};
+}
+/// The same, and the next ones are fetched meanwhile: so few that all lines can be asked for at once.
+template <class S>
+Values<S> part_values(const View& matrix, int64_t row, int64_t first, int64_t count, float* buffer) {
+  const int64_t next = row_offset(matrix, row) + first + count, item = size_of(matrix.dtype);
+  prefetch(matrix.as<const char>() + next * item, count * item);
+  return part_of_row<S>(matrix, row, first, count, buffer);
 }
 /// Where they are to be written: in place, or in the buffer that finish_part stores.
 inline float* part_target(const View& matrix, int64_t row, int64_t first, float* buffer) {
@@ -81,18 +87,25 @@ inline void finish_part(const View& matrix, int64_t row, int64_t first, int64_t 
   if (matrix.dtype != Dtype::f32) store(matrix.dtype, matrix.data, row_offset(matrix, row) + first, 1, values, count);
 }
 
-/// Sum of term(i) for i < count, in the order of lanes.h. A term may also write down what it computed.
-template <class Term>
-inline float sum_of(int64_t count, Term term) {
+/// Sum of term(i) for i < count, in the order of lanes.h. A term may also write down what it computed. before(i, n) is
+/// called before the terms i .. i + n, of which n are added at once.
+template <class Term, class Before>
+inline float sum_of(int64_t count, Term term, Before before) {
   constexpr int64_t width = 32;
   float lanes[width]{};
   int64_t i = 0;
   for (; i + width <= count; i += width) {
+    before(i, width);
 #pragma omp simd
     for (int64_t j = 0; j < width; ++j) lanes[j] += term(i + j);
   }
   for (int64_t j = 0; i < count; ++i, ++j) lanes[j] += term(i);
   return fold<Sum, width>(lanes);
+}
+
+template <class Term>
+inline float sum_of(int64_t count, Term term) {
+  return sum_of(count, term, [](int64_t, int64_t) {});
 }
 
 /// Two such sums in one pass: of term(i).first and of term(i).second.
