@@ -12,17 +12,17 @@ struct Curve {
 /// x times the probability below x. At m = |x|, the tail's share is e^(-m^2/2) times m e^(m^2/2) erfc(m/sqrt(2)) / 2,
 /// which stays between 0.2 and 0.4 and is taken as a polynomial in (m - 1.5) / (m + 3.1): most of it is a constant.
 inline Curve gelu_curve(float x) {
-  const float m = 14.5f < std::fabs(x) ? 14.5f : std::fabs(x), u = (m - 1.5f) / (m + 3.1f);
+  const float magnitude = std::fabs(x), m = math::least(magnitude, 14.5f), u = (m - 1.5f) / (m + 3.1f);
   const float share = math::polynomial(u, 0.308670998f, 0.32371916f, -0.469589161f, 0.337445993f, -0.0901020245f,
                                        -0.0334721526f, 0.0198072625f, 0.00801170927f, -0.00559218259f);
   const math::Scaled bell = math::bell(m);
   const float cut = bell.times(share), tail = cut / m;
   const float near =
       0.5f + x * math::polynomial(x * x, 0.39894228f, -0.0664903654f, 0.00997323066f, -0.00118478209f, 0.000107261754f);
-  const bool above = x > 0, close = m < 0.6f;
-  const float below = math::select(close, near, above ? 1 - tail : tail);
-  return {math::select(close, x * near, above ? x - cut : -cut),
-          below + (above ? m : -m) * (0.39894228f * bell.value())};
+  const bool above = x > 0, close = !(magnitude >= 0.6f);  // or NaN
+  const float below = math::select(close, near, math::select(above, 1 - tail, tail));
+  return {math::select(close, x * near, math::select(above, x, 0) - cut),
+          below + std::copysign(m, x) * (0.39894228f * bell.value())};
 }
 
 /// gelu_curve for results that are stored in 16 bits: within 2e-5 of itself, at half the work. e^(m^2/2)

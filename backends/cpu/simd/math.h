@@ -2,6 +2,7 @@
 // Within 2 ulp; infinities, NaN, subnormals and large arguments give what the mathematics says. Polynomials are
 // least-maximum fits of the function named beside them. Fits and limits are measured by tests/cpu_math.cpp.
 #pragma once
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -17,6 +18,12 @@ inline constexpr float infinity = std::numeric_limits<float>::infinity(), nan = 
 inline float select(bool condition, float a, float b) {
   const uint32_t mask = -static_cast<uint32_t>(condition);
   return std::bit_cast<float>((std::bit_cast<uint32_t>(a) & mask) | (std::bit_cast<uint32_t>(b) & ~mask));
+}
+
+/// The smaller of two that are not negative, and of NaN the other one: as integers, since of a comparison of floats the
+/// compiler would follow both sides, as above.
+inline float least(float a, float b) {
+  return std::bit_cast<float>(std::min(std::bit_cast<int32_t>(a), std::bit_cast<int32_t>(b)));
 }
 
 /// c0 + c1 x + c2 x^2 + ..
@@ -62,14 +69,16 @@ struct Scaled {
   /// x times the number, rounded once less.
   float times(float x) const { return power * (x + x * rest) * 0x1p-64f; }
 };
-/// e^(x + low) for x <= 44, where low is much smaller than x: half the work of exp, since 2^(n + 64) always exists.
-inline Scaled exp_parts(float x, float low) {
+/// e^(x + low) for -120 <= x <= 44, where low is much smaller than x: half the work of exp, since 2^(n + 64) always
+/// exists.
+inline Scaled exp_parts_within(float x, float low) {
   constexpr float round = 0x1.8p23f + 127 + 64;  // leaves n + 64 in the low bits as an exponent
-  x = -120 > x ? -120 : x;                       // beyond, e^x is 0, even times a number; NaN stays
   const float shifted = x * 1.44269504f + round, n = shifted - round;
   const float r = (x - n * ln2_high) - (n * ln2_low - low);
   return {std::bit_cast<float>(std::bit_cast<uint32_t>(shifted) << 23), r + r * r * exp_rest(r)};
 }
+/// The same for x <= 44: below -120, e^x is 0, even times a number; NaN stays.
+inline Scaled exp_parts(float x, float low) { return exp_parts_within(-120 > x ? -120 : x, low); }
 inline float exp_below(float x) { return exp_parts(x, 0).value(); }
 
 /// 2^x for -174 <= x <= 63, where the coefficients give 2^f for |f| <= 1/2. 2^-64 in them lets 2^(n + 64) always exist.
@@ -94,10 +103,10 @@ inline float exp_share(float x) {
                  0.00132647273f);
 }
 
-/// e^(-x^2/2), with the square to twice the precision.
+/// e^(-x^2/2) for |x| <= 15, with the square to twice the precision.
 inline Scaled bell(float x) {
   const float high = std::bit_cast<float>(std::bit_cast<uint32_t>(x) & 0xfffff000u);
-  return exp_parts(-0.5f * high * high, 0.5f * (high - x) * (high + x));
+  return exp_parts_within(-0.5f * high * high, 0.5f * (high - x) * (high + x));
 }
 
 /// e^x - 1, for x <= 88.
