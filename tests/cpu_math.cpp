@@ -95,6 +95,7 @@ TEST_CASE("smooth rectifiers", "[cpu_math]") {
     row->forward(cpu, view_of(y), view_of(far), {});
     for (size_t i = 0; i < far.size(); ++i) CHECK((std::abs(y[i]) < 1e-40f && (far[i] < -1 || y[i] == far[i])));
     CHECK(std::signbit(y.back()));
+    if (row == &kernels::gelu) CHECK(std::signbit(y[1]));  // as the limit has it
     std::vector<float> ones(far.size(), 1);
     row->backward(cpu, view_of(y), view_of(ones), view_of(far), {});
     for (size_t i = 0; i < 3; ++i) CHECK(std::abs(y[i]) < 1e-38f);
@@ -124,15 +125,25 @@ TEST_CASE("gelu in 16 bits is the exact one, rounded", "[cpu_math]") {
   }
   CHECK(worst_value <= half_ulp + error);
   CHECK(worst_slope <= error);
-  std::vector<float> special{infinity, -infinity, std::numeric_limits<float>::quiet_NaN(), 0};
-  std::vector<bf16> out(4), rise(4);
-  const auto four = [&](void* data, Dtype dtype) { return View{data, {1, 4}, {4, 1}, dtype, true}; };
-  kernels::bias_activation(cpu, four(out.data(), Dtype::bf16), four(rise.data(), Dtype::bf16),
-                           four(special.data(), Dtype::f32), View{}, kernels::Activation::gelu);
-  CHECK((static_cast<float>(out[0]) == infinity && static_cast<float>(out[1]) == 0 &&
-         std::isnan(static_cast<float>(out[2])) && static_cast<float>(out[3]) == 0));
-  CHECK((static_cast<float>(rise[0]) == 1 && static_cast<float>(rise[1]) == 0 &&
-         std::isnan(static_cast<float>(rise[2])) && static_cast<float>(rise[3]) == 0.5f));
+}
+
+TEMPLATE_TEST_CASE("a layer's gelu and its slope of no ordinary numbers", "[cpu_math]", float, bf16) {
+  std::vector<float> special{infinity, -infinity, std::numeric_limits<float>::quiet_NaN(), 0, -0.0f, 1e30f, -1e30f};
+  const auto count = static_cast<int64_t>(special.size());
+  special.resize(37, 1);  // whole vectors, and what is left
+  for (size_t i = 16; i < 16 + static_cast<size_t>(count); ++i) special[i] = special[i - 16];
+  std::vector<TestType> out(special.size()), rise(special.size());
+  const auto row = [&](void* data, Dtype dtype) { return View{data, {1, 37}, {37, 1}, dtype, true}; };
+  kernels::bias_activation(cpu, row(out.data(), dtype_of<TestType>()), row(rise.data(), dtype_of<TestType>()),
+                           row(special.data(), Dtype::f32), View{}, kernels::Activation::gelu);
+  for (size_t i : {0, 16}) {
+    const auto value = [&](size_t at) { return static_cast<float>(out[i + at]); };
+    const auto slope = [&](size_t at) { return static_cast<float>(rise[i + at]); };
+    CHECK((value(0) == infinity && value(1) == 0 && std::isnan(value(2)) && value(3) == 0 && value(4) == 0));
+    CHECK((value(5) == static_cast<float>(TestType(1e30f)) && value(6) == 0));
+    CHECK((slope(0) == 1 && slope(1) == 0 && std::isnan(slope(2)) && slope(3) == 0.5f && slope(4) == 0.5f));
+    CHECK((slope(5) == 1 && slope(6) == 0));
+  }
 }
 
 // The loss of logits in 16 bits takes a shorter exponential: its gradient is e^(x - lse) where the label is another.

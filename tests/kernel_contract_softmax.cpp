@@ -113,24 +113,27 @@ void cross_entropy_contract() {
   // Rows of several pieces: the label in any of them, and numbers that are none.
   for (Dtype dtype : trained_types)
     for (float smoothing : {0.0f, 0.1f}) {
-      for (int64_t classes : {1024, 1025, 2500}) {
-        const Loss loss{4, classes, smoothing, false, {0, 1023, double(classes - 1), double(classes / 2)}};
-        for (Layout layout : contiguous_layouts) try_cross_entropy(loss, dtype, layout, uniform(4 * classes, -4, 4));
+      for (int64_t classes : {1024, 1025, 2048, 2049, 5000}) {
+        const double last = double(classes - 1);
+        const Loss loss{5, classes, smoothing, false, {0, 1023, last, double(classes / 2), std::min(2048.0, last)}};
+        for (Layout layout : contiguous_layouts) try_cross_entropy(loss, dtype, layout, uniform(5 * classes, -4, 4));
         for (bool in_place : {false, true}) try_cross_entropy_backward(loss, dtype, in_place);
       }
-      const Loss loss{7, 2500, smoothing, false, {5, 1500, 2499, 1200, 3, 1100, 2400}};
-      Values logits = uniform(7 * 2500, -4, 4);
+      const Loss loss{8, 5000, smoothing, false, {5, 2500, 4999, 1200, 3, 1100, 2400, 4097}};
+      Values logits = uniform(8 * 5000, -4, 4);
       const auto set = [&](int64_t row, int64_t begin, int64_t end, double value) {
-        for (int64_t j = begin; j < end; ++j) logits[static_cast<size_t>(row * 2500 + j)] = value;
+        for (int64_t j = begin; j < end; ++j) logits[static_cast<size_t>(row * 5000 + j)] = value;
       };
-      set(0, 1024, 2048, -INFINITY);
-      set(1, 0, 1024, -INFINITY);
-      set(2, 0, 2500, -INFINITY);
+      set(0, 2048, 4096, -INFINITY);
+      set(1, 0, 2048, -INFINITY);
+      set(2, 0, 5000, -INFINITY);
       set(3, 7, 8, NAN);
       set(4, 2100, 2101, NAN);
       set(5, 1500, 1501, INFINITY);
-      set(6, 0, 1024, 90);
-      set(6, 1024, 2048, -90);
+      set(6, 0, 2048, 90);
+      set(6, 2048, 4096, -90);
+      set(7, 0, 2048, -90);
+      set(7, 2048, 4096, 90);
       if (smoothing == 0) try_cross_entropy(loss, dtype, Layout::dense, logits);
     }
   try_cross_entropy({5, 33, 0, false}, Dtype::f32, Layout::dense, uniform(165, 900, 1000));

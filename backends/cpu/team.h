@@ -60,8 +60,10 @@ class Team {
   // Of the loop that goes on. Written while nobody holds a tile, read by who holds one, or by all of one_each.
   Body body_ = nullptr;
   const void* context_ = nullptr;
-  std::atomic<int> late_{0};        ///< recent loops that the last thread came to late, less those it came to soon
   std::atomic<uint32_t> tiles_{0};  ///< read by those, too, that look whether there is something left
+
+  /// Recent loops that the last thread came to late, less those it came to soon. Written by the calling thread.
+  std::atomic<int> late_{0};
 
   // Of each thread: the number of the loop in the upper half, tiles of its share that nobody has claimed in the lower.
   // A claim that succeeds belongs to the loop that goes on, however late its thread is: no loop ends before all that

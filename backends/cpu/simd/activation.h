@@ -21,7 +21,7 @@ inline Curve gelu_curve(float x) {
       0.5f + x * math::polynomial(x * x, 0.39894228f, -0.0664903654f, 0.00997323066f, -0.00118478209f, 0.000107261754f);
   const bool above = x > 0, close = !(magnitude >= 0.6f);  // or NaN
   const float below = math::select(close, near, math::select(above, 1 - tail, tail));
-  return {math::select(close, x * near, math::select(above, x, 0) - cut),
+  return {math::select(close, x * near, math::select(above, x, -0.0f) - cut),
           below + std::copysign(m, x) * (0.39894228f * bell.value())};
 }
 

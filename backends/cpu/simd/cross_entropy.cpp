@@ -31,8 +31,8 @@ struct Exponentials {
   float largest = -math::infinity, sum = 0;
 
   explicit Exponentials() = default;
-  /// `coming` is where the next ones lie, as the first of which have `item` bytes. They are fetched while exponentials
-  /// are computed: the first pass, which does little else than read, would wait for them.
+  /// `coming` is where the next ones lie, `item` bytes each. They are fetched while exponentials are computed: the pass
+  /// before, which does little else than read, would else wait for them.
   template <class S>
   Exponentials(Values<S> x, int64_t count, const char* coming, int64_t item)
       : largest(reduce_array_in<MaxOfNumbers, float>(x, count)) {

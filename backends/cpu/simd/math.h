@@ -20,7 +20,7 @@ inline float select(bool condition, float a, float b) {
   return std::bit_cast<float>((std::bit_cast<uint32_t>(a) & mask) | (std::bit_cast<uint32_t>(b) & ~mask));
 }
 
-/// The smaller of two that are not negative, and of NaN the other one: as integers, since of a comparison of floats the
+/// The smaller of two whose signs are clear, and of NaN the other one: as integers, since of a comparison of floats the
 /// compiler would follow both sides, as above.
 inline float least(float a, float b) {
   return std::bit_cast<float>(std::min(std::bit_cast<int32_t>(a), std::bit_cast<int32_t>(b)));

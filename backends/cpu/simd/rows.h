@@ -87,8 +87,8 @@ inline void finish_part(const View& matrix, int64_t row, int64_t first, int64_t 
   if (matrix.dtype != Dtype::f32) store(matrix.dtype, matrix.data, row_offset(matrix, row) + first, 1, values, count);
 }
 
-/// Sum of term(i) for i < count, in the order of lanes.h. A term may also write down what it computed. before(i, n) is
-/// called before the terms i .. i + n, of which n are added at once.
+/// Sum of term(i) for i < count, in the order of lanes.h. A term may also write down what it computed. before(i, 32) is
+/// called before each whole 32 of them, from term i on.
 template <class Term, class Before>
 inline float sum_of(int64_t count, Term term, Before before) {
   constexpr int64_t width = 32;

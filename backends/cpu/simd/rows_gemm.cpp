@@ -63,7 +63,8 @@ struct PutBf16 {
 /// Bytes of a stripe of b, which is to stay in the second-level cache: of 512 KiB where there is no AVX-512.
 constexpr int64_t most_packed = (vector_bytes == 64 ? 384 : 192) << 10;
 constexpr int64_t longest_sum = 1 << 15;  ///< a panel of b lies in a thread's workspace as a whole
-constexpr int64_t rows_of_block = 48;     ///< of a: a tile of the loop multiplies a block by a stripe, at most
+/// A tile of the loop multiplies a block of so many rows of a by a stripe; of more where that is soon done: some 10 us.
+constexpr int64_t least_rows = 48, most_rows = 192, least_multiplications = 1 << 19;
 /// Of a's rows so many are cut in halves, each of which goes through all stripes: two threads then write rows of their
 /// own, as those do that compute row by row, and where they share no cache lines that both have read are slow to write
 /// (2 GB/s; bf16[2048,256] x [256,1024] 378, 424 GF/s). Of fewer rows it pays to pack b twice if b is small beside a.
@@ -240,7 +241,9 @@ void multiply_by(const Gemm& p, const Operand& b) {
   const int64_t panels = (p.n + panel_columns - 1) / panel_columns,
                 bytes = panels * b.panel_words() * static_cast<int64_t>(sizeof(float)),
                 stripes = std::min(panels, std::max<int64_t>(2, (bytes + most_packed - 1) / most_packed)),
-                blocks = round_up(std::max<int64_t>(8, (p.m + rows_of_block - 1) / rows_of_block), 2);
+                rows = std::clamp(least_multiplications * stripes / std::max<int64_t>(1, p.n * p.k), least_rows,
+                                  most_rows),
+                blocks = round_up(std::max<int64_t>(8, (p.m + rows - 1) / rows), 2);
   const int64_t halves = p.m < std::min(halved_from, 4 * p.n) ? 1 : 2;
   const Job<Tile, Operand> job{p, b, panels, stripes, blocks, halves, numbers.fetch_add(stripes)};
   parallel_for(stripes * blocks, 1, [&](int64_t tile, int64_t) { job.multiply_tile(tile); });
