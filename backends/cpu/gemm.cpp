@@ -66,9 +66,8 @@ bool fast_down_rows(const Gemm& p) {
 /// A layer's output of few rows, as the transposed product, which reads w where it lies and packs x. Zen 4, f32:
 /// [128,784] x [512,784]^T 208, 216; [128,512] x [512,512]^T 193, 213; [64,256] x [128,256]^T 182, 193; bf16: 417, 420;
 /// 402, 406; 328, 348; but [320,256] x [30522,256]^T 410, 386. Zen 3: [16,784] x [256,784]^T 73, 116; [32,768] x
-/// [3072,768]^T 89, 115; [64,784] x [256,784]^T 113, 122; but [128,512] x [512,512]^T 133, 122; [64,128] x
-/// [4096,128]^T 95, 91; and of fewer rows most
-/// of a tile is empty: [4,784] x [256,784]^T 44, 33; [1,784] 28, 7.
+/// [3072,768]^T 89, 115; [64,784] x [256,784]^T 113, 122; but [128,512] x [512,512]^T 133, 122; [64,128] x [4096,128]^T
+/// 95, 91; and of fewer rows most of a tile is empty: [4,784] x [256,784]^T 44, 33; [1,784] 28, 7.
 bool fast_transposed(const Gemm& p, int64_t most_rows) {
   return p.a.column == 1 && p.b.row == 1 && p.m >= 8 && p.m <= most_rows && p.n >= 2 * p.m;
 }
