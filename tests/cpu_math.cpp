@@ -135,7 +135,8 @@ TEMPLATE_TEST_CASE("a layer's gelu and its slope of no ordinary numbers", "[cpu_
   std::vector<TestType> out(special.size()), rise(special.size());
   const auto row = [&](void* data, Dtype dtype) { return View{data, {1, 37}, {37, 1}, dtype, true}; };
   kernels::bias_activation(cpu, row(out.data(), dtype_of<TestType>()), row(rise.data(), dtype_of<TestType>()),
-                           row(special.data(), Dtype::f32), View{}, kernels::Activation::gelu);
+                           row(special.data(), Dtype::f32), View{},
+                           GENERATE(kernels::Activation::gelu, kernels::Activation::gelu_tanh));
   for (size_t i : {0, 16}) {
     const auto value = [&](size_t at) { return static_cast<float>(out[i + at]); };
     const auto slope = [&](size_t at) { return static_cast<float>(rise[i + at]); };

@@ -28,24 +28,30 @@ inline Curve gelu_curve(float x) {
 /// gelu_curve for results that are stored in 16 bits: within 2e-5 of itself, at half the work. e^(m^2/2)
 /// erfc(m/sqrt(2)) / 2 is taken as w P(w) with w = 1 / (1 + 0.3 m).
 inline Curve narrow_gelu_curve(float x) {
-  const float m = 14.5f < std::fabs(x) ? 14.5f : std::fabs(x), bell = math::narrow_exp2(m * m * -0.72134752f);
+  const float magnitude = std::fabs(x), m = math::least(magnitude, 14.5f),
+              bell = math::narrow_exp2(m * m * -0.72134752f);
   const float w = 1 / (1 + 0.3f * m);
   const float tail =
       w * math::polynomial(w, 0.120057411f, 0.113922864f, 0.143473238f, -0.015597323f, 0.214848772f, -0.0767005235f);
   const float cut = m * (bell * tail), rest = bell * (tail - 0.39894228f * m);
-  return {math::select(x > 0, x, 0) - cut, math::select(x > 0, 1 - rest, rest)};
+  const bool below = x <= 0;
+  return {math::select(below, 0, x) - cut, math::select(magnitude >= 0, math::select(below, rest, 1 - rest), x)};
 }
 
 /// x/2 (1 + tanh(u/2)), which is x * logistic(u), with u = 1.5957.. (x + 0.044715 x^3). The inner value in double: e
 /// raised to it is as wrong as it is in units of 1, not of itself.
 inline Curve gelu_tanh_curve(float x) {
-  const float m = 14.5f < std::fabs(x) ? 14.5f : std::fabs(x);  // beyond, e^-u is 0
-  const double wide = m, inner = -1.5957691216057308 * (wide + 0.044715 * wide * wide * wide);
+  const float magnitude = std::fabs(x), m = math::least(magnitude, 11.25f);  // beyond, e^-u is 0
+  const double wide = m, inner = wide * (-1.5957691216057308 + -0.071354816272 * (wide * wide));
   const float rounded = static_cast<float>(inner);
-  const math::Scaled e = math::exp_parts(rounded, static_cast<float>(inner - rounded));
-  const float all = x > 0 ? x : -e.times(m), part = x > 0 ? m : all, power = e.value(), share = power / (1 + power);
-  const float inner_slope = 1.59576912f * (1 + 0.134145f * m * m), rest = 1 - share;
-  return {x == 0 ? x : all - part * share, (x > 0 ? rest : share) + (x > 0 ? m : -m) * (share * rest) * inner_slope};
+  const math::Scaled e = math::exp_parts_within(rounded, static_cast<float>(inner - rounded));
+  const float power = e.value(), share = power / (1 + power), rest = 1 - share, cut = e.times(m);
+  const bool above = x > 0;
+  const float inner_slope = 1.59576912f * (1 + 0.134145f * m * m),
+              slope = math::select(above, rest, share) + std::copysign(m, x) * (share * rest) * inner_slope;
+  // 0 keeps its sign, NaN stays.
+  return {math::select(magnitude > 0, math::select(above, x - m * share, cut * share - cut), x),
+          math::select(magnitude >= 0, slope, x)};
 }
 
 inline Curve silu_curve(float x) {
