@@ -119,9 +119,10 @@ void add_norms(std::vector<RowCase>& out, const Operands& o) {
                      kernels::residual_norm(cpu, o.y, {}, o.z, mean, rstd, o.x, o.bias, o.dy, o.gain, o.bias, eps,
                                             site());
                    }});
+    const View dx = drops ? o.y.view() : View{};  // without, x and the residual have one gradient
     out.push_back({variant, [=] {
-                     kernels::residual_norm_backward(cpu, o.y, o.z, dx_bias, dgain, dbias, o.dy, o.x, mean, rstd,
-                                                     o.gain, site(), 0, 0, 0);
+                     kernels::residual_norm_backward(cpu, dx, o.z, dx_bias, dgain, dbias, o.dy, o.x, mean, rstd, o.gain,
+                                                     site(), 0, 0, 0);
                    }});
   }
 }
@@ -135,7 +136,8 @@ void add_products(std::vector<RowCase>& out, const Operands& o, const RowSizes& 
   out.push_back({"input gradient", [=] { kernels::matmul(cpu, o.y, inner, w, 1, 0); }});
   out.push_back({"weight gradient", [=] { kernels::matmul(cpu, dw, turned, o.x, 1, 0); }});
   for (const auto& [name, activation] :
-       {std::pair{"gelu", kernels::Activation::gelu}, std::pair{"relu", kernels::Activation::relu}}) {
+       {std::pair{"gelu", kernels::Activation::gelu}, std::pair{"gelu_tanh", kernels::Activation::gelu_tanh},
+        std::pair{"relu", kernels::Activation::relu}}) {
     out.push_back({name, [=] { kernels::bias_activation(cpu, dinner, slope, inner, bias, activation); }});
     out.push_back({name, [=] { kernels::bias_activation_backward(cpu, dinner, dbias, inner, slope, 0); }});
   }

@@ -93,19 +93,30 @@ void reduce_columns(const Nest& nest, int64_t chunk, int64_t chunks, T* partial)
       const int64_t origin = nest.kept.offset(0, first);
       std::fill_n(lanes, count, static_cast<T>(Op::start));
       const int64_t end = std::min(total, (c + 1) * chunk);
-      const auto add = [&](const auto& values) {
+      const auto add = [&](const auto& values, int64_t from, int64_t to) {
 #pragma omp simd
-        for (int64_t j = 0; j < count; ++j) lanes[j] = Op::add(lanes[j], static_cast<T>(values[j]));
+        for (int64_t j = from; j < to; ++j) lanes[j] = Op::add(lanes[j], static_cast<T>(values[j]));
       };
-      const auto* halves = nest.x.dtype == Dtype::bf16 && stride == 1 ? nest.x.as<const bf16>() : nullptr;
+      // In steps, so that the next row is fetched while this one is added; where it follows, it comes by itself.
+      const auto add_fetching = [&](const auto& values, const auto* coming) {
+        for (int64_t j = 0; j < count; j += column_step) {
+          const int64_t end = std::min(count, j + column_step);
+          if (coming) prefetch_far(coming + j, (end - j) * static_cast<int64_t>(sizeof *coming));
+          add(values, j, end);
+        }
+      };
+      const bool side_by_side = stride == 1;
+      const auto* halves = nest.x.dtype == Dtype::bf16 && side_by_side ? nest.x.as<const bf16>() : nullptr;
+      const auto* floats = nest.x.dtype == Dtype::f32 && side_by_side ? nest.x.as<const float>() : nullptr;
       for (int64_t r = c * chunk, row = origin + nest.reduced.offset(0, r), next; r < end; ++r, row = next) {
         next = r + 1 < end ? origin + nest.reduced.offset(0, r + 1) : row;
-        if (halves) {
-          if (next != row + count) prefetch(halves + next, count * size_of(Dtype::bf16));  // or it comes by itself
-          add(Values<bf16>{halves + row});
-        } else {
-          add(read(nest.x, row, stride, count, buffer));
-        }
+        const bool fetches = next != row + count;
+        if (halves)
+          add_fetching(Values<bf16>{halves + row}, fetches ? halves + next : nullptr);
+        else if (floats)
+          add_fetching(floats + row, fetches ? floats + next : nullptr);
+        else
+          add(read(nest.x, row, stride, count, buffer), 0, count);
       }
       std::copy_n(lanes, count, partial + c * kept + first);
     }
