@@ -10,13 +10,16 @@ struct Curve {
 };
 
 /// x times the probability below x. At m = |x|, the tail's share is e^(-m^2/2) times m e^(m^2/2) erfc(m/sqrt(2)) / 2,
-/// which stays between 0.2 and 0.4 and is taken as a polynomial in (m - 1.5) / (m + 3.1): most of it is a constant.
+/// which stays between 0.2 and 0.4 and is taken as a polynomial in (m - 1.21875) / (m + 2.75): most of it is a
+/// constant, which f32 has almost exactly.
 inline Curve gelu_curve(float x) {
-  const float magnitude = std::fabs(x), m = math::least(magnitude, 14.5f), u = (m - 1.5f) / (m + 3.1f);
-  const float share = math::polynomial(u, 0.308670998f, 0.32371916f, -0.469589161f, 0.337445993f, -0.0901020245f,
-                                       -0.0334721526f, 0.0198072625f, 0.00801170927f, -0.00559218259f);
+  const float magnitude = std::fabs(x), m = math::least(magnitude, 14.5f), u = (m - 1.21875f) / (m + 2.75f);
+  constexpr float middle = 0.285503119f;
+  const float rise = math::polynomial(u, 0.381019831f, -0.484277755f, 0.256017238f, 0.000358167483f, -0.0471305251f,
+                                      -0.00437837048f, 0.0109985797f, 0.00469886791f, -0.00388523261f);
+  const float share = middle + u * rise, lost = u * rise - (share - middle);
   const math::Scaled bell = math::bell(m);
-  const float cut = bell.times(share), tail = cut / m;
+  const float cut = bell.times(share, lost), tail = cut / m;
   const float near =
       0.5f + x * math::polynomial(x * x, 0.39894228f, -0.0664903654f, 0.00997323066f, -0.00118478209f, 0.000107261754f);
   const bool above = x > 0, close = !(magnitude >= 0.6f);  // or NaN
@@ -34,23 +37,27 @@ inline Curve narrow_gelu_curve(float x) {
   const float tail =
       w * math::polynomial(w, 0.120057411f, 0.113922864f, 0.143473238f, -0.015597323f, 0.214848772f, -0.0767005235f);
   const float cut = m * (bell * tail), rest = bell * (tail - 0.39894228f * m);
-  const bool below = x <= 0;
-  return {math::select(below, 0, x) - cut, math::select(magnitude >= 0, math::select(below, rest, 1 - rest), x)};
+  const bool below = x < 0;
+  return {math::select(below, -0.0f, x) - cut,
+          math::select(magnitude >= 0, math::select(below, rest, 1 - rest), x)};  // of NaN there is a slope, too
 }
 
 /// x/2 (1 + tanh(u/2)), which is x * logistic(u), with u = 1.5957.. (x + 0.044715 x^3). The inner value in double: e
-/// raised to it is as wrong as it is in units of 1, not of itself.
+/// raised to it is as wrong as it is in units of 1, not of itself. Near 0 logistic(u) - 1/2 is x times a polynomial.
 inline Curve gelu_tanh_curve(float x) {
-  const float magnitude = std::fabs(x), m = math::least(magnitude, 11.25f);  // beyond, e^-u is 0
-  const double wide = m, inner = wide * (-1.5957691216057308 + -0.071354816272 * (wide * wide));
+  const float magnitude = std::fabs(x), m = math::least(magnitude, 11.25f);  // there u is 119.5 and e^-u 0
+  constexpr double factor = 1.5957691216057308;
+  const double wide = m, inner = wide * (-factor + -factor * 0.044715 * (wide * wide));
   const float rounded = static_cast<float>(inner);
   const math::Scaled e = math::exp_parts_within(rounded, static_cast<float>(inner - rounded));
-  const float power = e.value(), share = power / (1 + power), rest = 1 - share, cut = e.times(m);
-  const bool above = x > 0;
+  const float power = e.value(), share = power / (1 + power), rest = 1 - share, kept = m - m * share,
+              lost = (m - kept) - m * share;
+  const float near =
+      0.5f + x * math::polynomial(x * x, 0.398942292f, -0.0668198839f, 0.0102054514f, -0.00125631655f, 0.000130216751f);
+  const bool above = x > 0, close = !(magnitude >= 0.6f);  // or NaN
   const float inner_slope = 1.59576912f * (1 + 0.134145f * m * m),
               slope = math::select(above, rest, share) + std::copysign(m, x) * (share * rest) * inner_slope;
-  // 0 keeps its sign, NaN stays.
-  return {math::select(magnitude > 0, math::select(above, x - m * share, cut * share - cut), x),
+  return {math::select(close, x * near, math::select(above, x - m * share, -e.times(kept, lost))),
           math::select(magnitude >= 0, slope, x)};
 }
 
