@@ -51,7 +51,7 @@ if(CINTA_SANITIZE)
 endif()
 foreach(source IN LISTS test_sources)
   cmake_path(GET source STEM name)
-  add_test(NAME ${name} COMMAND cinta_tests --filenames-as-tags "[#${name}]" WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  add_test(NAME ${name} COMMAND cinta_tests --filenames-as-tags "[#${name}]~[every_float]" WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES FAIL_REGULAR_EXPRESSION "No test cases matched" TIMEOUT ${seconds})
 endforeach()
 

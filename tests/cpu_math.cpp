@@ -126,6 +126,16 @@ TEST_CASE("smooth rectifiers", "[cpu_math]") {
   }
 }
 
+// A minute; run where its tag is asked for alone.
+TEST_CASE("smooth rectifiers of every float", "[.every_float]") {
+  for (float low = 0x1p-34f; low < 16; low *= 2)
+    for (const float sign : {1.0f, -1.0f}) {
+      const auto from = [&](float furthest) { return every_float(sign * low, sign * std::min(2 * low, furthest)); };
+      if (sign > 0 || low < 13) CHECK(worst(kernels::gelu, gelu, from(sign > 0 ? 16 : 13)) <= 2);
+      if (sign > 0 || low < 9.5f) CHECK(worst(kernels::gelu_tanh, gelu_tanh, from(sign > 0 ? 16 : 9.5f)) <= 2);
+    }
+}
+
 // A layer's gelu takes a shorter way to 16 bits than to 32. Of the slope's two terms, which cancel below -0.7, each is
 // as exact.
 TEST_CASE("gelu in 16 bits is the exact one, rounded", "[cpu_math]") {
