@@ -11,7 +11,7 @@ struct Curve {
 
 /// x times the probability below x. At m = |x|, the tail's share is e^(-m^2/2) times m e^(m^2/2) erfc(m/sqrt(2)) / 2,
 /// which stays between 0.2 and 0.4 and is taken as a polynomial in (m - 1.21875) / (m + 2.75): most of it is a
-/// constant, which f32 has almost exactly.
+/// constant, which f32 has almost exactly. Of the sums that are not damped any more, what they lost is added later.
 inline Curve gelu_curve(float x) {
   const float magnitude = std::fabs(x), m = math::least(magnitude, 14.5f), u = (m - 1.21875f) / (m + 2.75f);
   constexpr float middle = 0.285503119f;
@@ -44,6 +44,7 @@ inline Curve narrow_gelu_curve(float x) {
 
 /// x/2 (1 + tanh(u/2)), which is x * logistic(u), with u = 1.5957.. (x + 0.044715 x^3). The inner value in double: e
 /// raised to it is as wrong as it is in units of 1, not of itself. Near 0 logistic(u) - 1/2 is x times a polynomial.
+/// What m (1 - share) lost is added later.
 inline Curve gelu_tanh_curve(float x) {
   const float magnitude = std::fabs(x), m = math::least(magnitude, 11.25f);  // there u is 119.5 and e^-u 0
   constexpr double factor = 1.5957691216057308;
