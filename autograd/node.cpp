@@ -32,6 +32,16 @@ Slot::~Slot() {
   if (producer) producer->outputs[static_cast<size_t>(index)] = nullptr;
 }
 
+bool Slot::asked_for_gradient() {
+  if (context().captures()) context().reads({shared_from_this(), &has_gradient});
+  return has_gradient;
+}
+
+void Slot::set_gradient(bool there) {
+  if (context().captures()) context().sets({shared_from_this(), &has_gradient});
+  has_gradient = there;
+}
+
 Tensor& require_gradient(Tensor& tensor, Where where) {
   require<DtypeError>(tensor && is_floating(tensor.dtype()), "require_gradient", where,
                       "a floating-point tensor, given ", tensor);
@@ -51,7 +61,7 @@ Tensor gradient(const Tensor& leaf) {
 
 void clear_gradient(const Tensor& leaf) {
   if (!leaf.slot) return;
-  leaf.slot->has_gradient = false;
+  leaf.slot->set_gradient(false);
   leaf.slot->gradient.slot.reset();  // a taped gradient leads back to its leaf: they would keep each other alive
 }
 

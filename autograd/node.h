@@ -27,8 +27,11 @@ struct GradientHome {
 
 /// What the tape knows of a tensor. A leaf has a gradient and hooks; any other slot has the node that produced it,
 /// until a walk without retain_graph has passed that node.
-struct Slot {
+struct Slot : std::enable_shared_from_this<Slot> {
   ~Slot();
+  /// has_gradient, asked by who decides by it, or about to be set: a captured step keeps to it.
+  bool asked_for_gradient();
+  void set_gradient(bool there);
   bool leaf = false;
   Dtype dtype = Dtype::f32;         ///< of the values and of the gradient, in whatever type ops are shown them
   int index = 0;                    ///< which output of the producer

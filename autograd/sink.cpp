@@ -80,9 +80,9 @@ Sink::Target Sink::target(const Shape& shape, Device device) {
   const bool in_place = slot.pending == 1 || (slot.pending == 2 && !slot.has_gradient);
   const bool straight = slot.leaf && slot.capture < 0 && in_place && !slot.incoming && !mode().recording;
   if (straight) {
-    const float beta = slot.has_gradient ? 1.0f : 0.0f;
+    const float beta = slot.asked_for_gradient() ? 1.0f : 0.0f;
     give_buffer(slot, shape, device);
-    slot.has_gradient = true;
+    slot.set_gradient(true);
     slot.gradient.storage()->mark_written("backward");
     return {slot.gradient.with_layout(shape, contiguous_strides(shape), slot.gradient.offset()), beta};
   }
@@ -113,9 +113,10 @@ void settle_leaf(Slot& slot) {
   Tensor sum = std::move(slot.incoming);
   slot.incoming = {};
   if (sum) {
-    if (slot.has_gradient && mode().recording) {
+    const bool adds = slot.asked_for_gradient();
+    if (adds && mode().recording) {
       slot.gradient = apply(AddGradients{}, Where(), slot.gradient, sum);
-    } else if (slot.has_gradient) {
+    } else if (adds) {
       give_buffer(slot, sum.shape(), sum.device());
       kernels::accumulate(sum.device(), slot.gradient, sum);
       slot.gradient.storage()->mark_written("backward");
@@ -129,7 +130,7 @@ void settle_leaf(Slot& slot) {
       kernels::copy(sum.device(), slot.gradient, sum);
       slot.gradient.storage()->mark_written("backward");
     }
-    slot.has_gradient = true;
+    slot.set_gradient(true);
   }
   if (slot.has_gradient)
     for (LeafHook& hook : slot.hooks) {

@@ -53,15 +53,20 @@ CapturedStep::CapturedStep(Device device, const Callback<void()>& step, Where wh
   const Capture capture(device, calls_);
   step();
   capture.check(where);
+  context_.end_capture();
 }
 
-void CapturedStep::replay() {
+void CapturedStep::replay(Where where) {
+  require(context_.flags_are_right(), name, where,
+          "each gradient that the step writes or reads is there, or cleared, before a replay as it was before the step "
+          "was captured: clear gradients in the step, or before each replay");
   const bool at_once = runtime_of(device_).host_accessible();
   for (const KeptCall& call : calls_) {
     call.make();
     if (call.reports && at_once) context_.check_status(device_);
   }
   if (!at_once) context_.check_status(device_);
+  context_.set_flags();
   for (const Callback<void()>& action : context_.repeated()) action();
 }
 

@@ -1,6 +1,7 @@
 // Contexts and the scopes that choose them.
 #include "cinta/core/context.h"
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 
@@ -88,6 +89,29 @@ void Context::check_copy(const char* what, Where where) const {
   require(!captures_, what, where,
           "a captured step copies nothing from or to the host, because a replay would repeat what was there: make "
           "tensors before it, write into them between replays (copy_(), Random::set_step(), Optimizer::prepare())");
+}
+
+void Context::keep_flag(const std::shared_ptr<bool>& flag, bool needed) {
+  if (!captures_) return;
+  Flag& kept = flags_[flag.get()];
+  if (kept.flag.expired()) kept = {flag, needed, *flag, *flag};  // the first to come decides
+}
+
+void Context::end_capture() {
+  for (auto& [key, kept] : flags_)
+    if (const auto flag = kept.flag.lock()) kept.after = *flag;
+}
+
+bool Context::flags_are_right() const {
+  return std::ranges::all_of(flags_, [](const auto& entry) {
+    const auto flag = entry.second.flag.lock();
+    return !flag || !entry.second.needed || *flag == entry.second.before;
+  });
+}
+
+void Context::set_flags() const {
+  for (const auto& [key, kept] : flags_)
+    if (const auto flag = kept.flag.lock()) *flag = kept.after;
 }
 
 bool Context::may_use(const Storage& copy) {

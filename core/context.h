@@ -2,6 +2,7 @@
 // and what new memory is for. Ranks may be threads of one process; each thread works in one context.
 #pragma once
 #include <array>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -49,8 +50,22 @@ class Context {
     if (captures_) repeated_.push_back(action);
   }
   const std::vector<Callback<void()>>& repeated() const { return repeated_; }
+  /// What the step does next depends on this flag of the host, or it sets the flag; nothing where this context does not
+  /// capture. Replays need the flag as the step found it, unless it set it before, and leave it as the step left it.
+  void reads(const std::shared_ptr<bool>& flag) { keep_flag(flag, true); }
+  void sets(const std::shared_ptr<bool>& flag) { keep_flag(flag, false); }
+  /// Call once, when the step has been captured.
+  void end_capture();
+  /// True where all flags are as a replay needs them; the other leaves them as a replay does.
+  bool flags_are_right() const;
+  void set_flags() const;
 
  private:
+  struct Flag {
+    std::weak_ptr<bool> flag;
+    bool needed = false, before = false, after = false;
+  };
+  void keep_flag(const std::shared_ptr<bool>& flag, bool needed);
   Status take_report(Device device);
   struct PerDevice;
   PerDevice& entry(Device device);
@@ -59,6 +74,7 @@ class Context {
   std::array<std::array<PerDevice*, max_indices>, max_backends> entries_{};  // threads may meet at an empty one
   bool captures_ = false;
   std::vector<Callback<void()>> repeated_;
+  std::map<const bool*, Flag> flags_;
 };
 
 /// The context of this thread: the process's own unless a ContextScope is alive.

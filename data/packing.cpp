@@ -5,10 +5,30 @@
 #include <numeric>
 
 namespace cinta::data {
+namespace {
+
+void check(const Batch& batch, int64_t multiple) {
+  constexpr const char* op = "packed";
+  require(!batch.lengths.empty() && batch.offsets.empty() && multiple > 0, op, Where(),
+          "a batch of samples with lengths, not packed yet");
+  const size_t samples = batch.lengths.size(), tokens = batch.ids.size();
+  require(tokens % samples == 0 && (batch.types.empty() || batch.types.size() == tokens), op, Where(),
+          "as many ids for each sample, and types for all or none, given ", samples, " samples, ", tokens, " ids, ",
+          batch.types.size(), " types");
+  const auto length = static_cast<int64_t>(tokens / samples);
+  for (size_t b = 0; b < samples; ++b)
+    require(batch.lengths[b] > 0 && batch.lengths[b] <= length, op, Where(), "1 to ", length,
+            " tokens in each sample, given ", batch.lengths[b], " in sample ", b);
+  for (const int64_t row : batch.rows)
+    require(row >= 0 && row < static_cast<int64_t>(tokens) &&
+                row % length < batch.lengths[static_cast<size_t>(row / length)],
+            op, Where(), "rows of tokens that are no padding, given ", row, " in samples of ", length);
+}
+
+}  // namespace
 
 Batch packed(const Batch& batch, int64_t multiple) {
-  require(!batch.lengths.empty() && batch.offsets.empty() && multiple > 0, "packed", Where(),
-          "a batch of samples with lengths, not packed yet");
+  check(batch, multiple);
   const auto samples = static_cast<int64_t>(batch.lengths.size());
   const int64_t length = static_cast<int64_t>(batch.ids.size()) / samples;
   Batch out = batch;

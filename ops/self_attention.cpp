@@ -138,9 +138,10 @@ Tensor self_attention(const Tensor& qkv, int heads, const AttentionOptions& opti
   constexpr const char* op = "self_attention";
   check_floating(kernels::attention, op, "qkv", qkv, where);
   require(heads > 0, op, where, "at least one head, given ", heads);
-  require<ShapeError>(qkv.rank() == 3 && qkv.size(2) > 0 && qkv.size(2) % (3 * heads) == 0, op, where,
+  require<ShapeError>(qkv.rank() == 3 && qkv.size(2) > 0 && qkv.size(2) % (int64_t{3} * heads) == 0, op, where,
                       "qkv[B,S,3*heads*D] for ", heads, " heads, given ", qkv);
-  SelfAttention self{AttentionCore(op, options, qkv, qkv.size(1), qkv.size(2) / (3 * heads), where), heads, {}};
+  SelfAttention self{
+      AttentionCore(op, options, qkv, qkv.size(1), qkv.size(2) / (int64_t{3} * heads), where), heads, {}};
   if (multiplies_tf32(op, qkv, where)) [[unlikely]]
     return tf32_result(autograd::apply(std::move(self), where, tf32_operand(qkv, where)), where);
   return autograd::apply(std::move(self), where, qkv);

@@ -108,8 +108,8 @@ void Unit::collect_gradients(Where where) {
       const Tensor &tensor = range.parameter.tensor, &place = group.gradients->slice(i);
       require(tensor.view().data == base + range.begin * size_of(tensor.dtype()), "optim", where, "parameter ",
               range.parameter.name, " belongs to this optimizer: it was moved into another one made later");
-      const autograd::Slot& slot = *tensor.slot;
-      if (!slot.has_gradient)
+      autograd::Slot& slot = *tensor.slot;
+      if (!slot.asked_for_gradient())
         kernels::fill(place.device(), place, 0.0);
       else if (slot.gradient.storage() != place.storage())
         adopt_gradient(group, i);

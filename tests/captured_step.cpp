@@ -11,10 +11,13 @@
 #include "cinta/backends/kernels/quantize.h"
 #include "cinta/models/mlp.h"
 #include "cinta/ops/activation.h"
+#include "cinta/ops/elementwise.h"
 #include "cinta/ops/loss.h"
 #include "cinta/ops/matmul.h"
+#include "cinta/ops/reduce.h"
 #include "cinta/optim/adamw.h"
 #include "cinta/optim/loss_scale.h"
+#include "cinta/optim/sgd.h"
 #include "cinta/train/precision.h"
 #include "data_helpers.h"
 
@@ -177,6 +180,58 @@ TEST_CASE("parts of a step are captured, with evaluations and written weights be
       CHECK(train_in_parts(precision, shadows, captured) == plain);
     }
   }
+}
+
+TEST_CASE("gradients are cleared outside of what is captured, or kept", "[captured]") {
+  const auto train = [](bool captured, bool clears) {
+    models::Mlp model({6, 5, 3}, 3);
+    const Tensor x = spread({8, 6}, 1), labels = full({8}, 2, Dtype::i64);
+    Tensor bare = spread({6}, 2);
+    autograd::require_gradient(bare);
+    optim::Sgd optimizer(model.parameters(), {.rate = 0.1});
+    const auto pass = [&] { autograd::backward(cross_entropy(model(x * bare), labels)); };
+    std::optional<CapturedStep> replayed;
+    Numbers out;
+    for (int number = 0; number < 6; ++number) {
+      if (clears) {
+        optimizer.zero_gradients();
+        autograd::clear_gradient(bare);
+      }
+      if (!captured || number < 1)
+        pass();
+      else if (!replayed)
+        replayed.emplace(cpu, pass);
+      else
+        replayed->replay();
+      out.push_back(values(autograd::gradient(bare)));
+      optimizer.step();
+      for (const models::NamedTensor& named : model.named_tensors()) out.push_back(values(named.tensor));
+    }
+    // What adds to gradients finds none, or what writes them finds some.
+    if (captured && clears) CHECK_THROWS_WITH(replayed->replay(), Catch::Contains("as it was before the step"));
+    if (captured && !clears) {
+      optimizer.zero_gradients();
+      CHECK_THROWS_WITH(replayed->replay(), Catch::Contains("[captured_step] each gradient"));
+    }
+    return out;
+  };
+  for (const bool clears : {false, true}) {
+    INFO(clears);
+    CHECK(train(true, clears) == train(false, clears));
+  }
+}
+
+TEST_CASE("a captured step that clears gradients last leaves none", "[captured]") {
+  Tensor leaf = spread({4}, 1);
+  autograd::require_gradient(leaf);
+  const auto pass = [&] {
+    autograd::backward(sum(leaf * leaf));
+    autograd::clear_gradient(leaf);
+  };
+  pass();
+  CapturedStep step(cpu, pass);
+  step.replay();
+  CHECK(!autograd::gradient(leaf));
 }
 
 TEST_CASE("what a replay could not repeat is refused, and nothing goes on being captured", "[captured]") {

@@ -93,6 +93,29 @@ TEST_CASE("packed samples lie end to end", "[padding_free]") {
   CHECK_THROWS_AS(data::packed(batch, 0), ValueError);
 }
 
+TEST_CASE("batches that cannot be packed", "[padding_free]") {
+  const auto spoilt = [](auto&& spoil) {
+    data::Batch out = padded();
+    spoil(out);
+    return out;
+  };
+  const auto refused = [&](const char* why, auto&& spoil) {
+    CHECK_THROWS_WITH(data::packed(spoilt(spoil)), Catch::Contains("packed") && Catch::Contains(why));
+  };
+  refused("given 0 in sample 1", [](data::Batch& b) { b.lengths[1] = 0; });
+  refused("given -1 in sample 3", [](data::Batch& b) { b.lengths[3] = -1; });
+  refused("given 13 in sample 0", [](data::Batch& b) { b.lengths[0] = length + 1; });
+  refused("given 4 samples, 47 ids", [](data::Batch& b) { b.ids.pop_back(); });
+  refused("47 types", [](data::Batch& b) { b.types.pop_back(); });
+  refused("given 0 in sample 0", [](data::Batch& b) { b.ids.clear(), b.types.clear(), b.lengths.assign(4, 0); });
+  for (const int64_t row : {int64_t{-1}, length + 5, 4 * length, int64_t{1} << 40})  // of sample 1 there are 5 tokens
+    refused("rows of tokens that are no padding", [&](data::Batch& b) { b.rows[0] = row; });
+  CHECK_THROWS_WITH(train::token_batch(data::Batch{}, cpu),
+                    Catch::Contains("token_batch") && Catch::Contains("given 0 samples"));
+  CHECK_THROWS_WITH(train::token_batch(spoilt([](data::Batch& b) { b.ids.pop_back(); }), cpu),
+                    Catch::Contains("47 ids"));
+}
+
 TEST_CASE("a BERT without padding computes what it computes with it", "[padding_free]") {
   for (Device device : {cpu, reference}) {
     const data::Batch with = padded(), without = data::packed(with, 16);

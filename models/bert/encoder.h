@@ -15,7 +15,8 @@ struct TokenBatch {
   Tensor types = {};    ///< i64[B,S]; absent: all 0
   Tensor lengths = {};  ///< i32[B], tokens before the padding; absent: all S
   /// Sequences laid end to end, without padding, in one sample (B = 1): sequence n is offsets[n] .. offsets[n+1]
-  /// (i32[N+1]), and what lies beyond the last does not exist. Each has its own places[1,S] (i64). Not with lengths.
+  /// (i32[N+1]), and what lies beyond the last does not exist. Each has its own places[1,S] (i64), and a token at least
+  /// where a head reads the first ones. Not with lengths.
   Tensor offsets = {}, places = {};
 };
 
