@@ -54,7 +54,7 @@ Tensor& require_gradient(Tensor& tensor, Where where) {
 }
 
 Tensor gradient(const Tensor& leaf) {
-  if (!leaf.slot || !leaf.slot->has_gradient) return {};
+  if (!leaf.slot || !leaf.slot->asked_for_gradient()) return {};
   if (leaf.slot->home && context().captures()) leaf.slot->home->stay();
   return leaf.slot->gradient;
 }

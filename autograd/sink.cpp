@@ -113,6 +113,8 @@ void settle_leaf(Slot& slot) {
   Tensor sum = std::move(slot.incoming);
   slot.incoming = {};
   if (sum) {
+    require(!mode().recording || !context().captures(), "backward", Where(),
+            "a captured step's gradients of leaves are written where they are, without create_graph");
     const bool adds = slot.asked_for_gradient();
     if (adds && mode().recording) {
       slot.gradient = apply(AddGradients{}, Where(), slot.gradient, sum);
@@ -132,11 +134,14 @@ void settle_leaf(Slot& slot) {
     }
     slot.set_gradient(true);
   }
-  if (slot.has_gradient)
+  if (!slot.hooks.empty() && slot.asked_for_gradient())
     for (LeafHook& hook : slot.hooks) {
       const Shape shape = slot.gradient.shape();
       const Dtype dtype = slot.gradient.dtype();
+      const Storage* place = slot.gradient.storage().get();
       hook(slot.gradient);
+      require(!context().captures() || !slot.gradient || slot.gradient.storage().get() == place, "hook", Where(),
+              "a hook of a captured step changes the gradient where it is");
       require<ShapeError>(slot.gradient && slot.gradient.shape() == shape && slot.gradient.dtype() == dtype, "hook",
                           Where(), "a hook leaves a gradient's shape and type: ", dtype, shape, " became ",
                           slot.gradient);

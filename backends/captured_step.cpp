@@ -65,9 +65,9 @@ void CapturedStep::replay(Where where) {
     call.make();
     if (call.reports && at_once) context_.check_status(device_);
   }
-  if (!at_once) context_.check_status(device_);
   context_.set_flags();
   for (const Callback<void()>& action : context_.repeated()) action();
+  if (!at_once) context_.check_status(device_);  // where all rows have run by now
 }
 
 }  // namespace cinta

@@ -246,6 +246,12 @@ TEST_CASE("what a replay could not repeat is refused, and nothing goes on being 
   CHECK_THAT(fault([&] { x.data<float>()[0] = 1; }), Catch::Contains("[data] a captured step"));
   CHECK_THAT(fault([&] { optimizer.step(); }), Catch::Contains("Optimizer::prepare()"));
   CHECK_THAT(fault([&] { Random(3).set_step(1); }), Catch::Contains("a captured step copies"));
+  Tensor leaf = spread({4}, 1);
+  autograd::require_gradient(leaf);
+  CHECK_THAT(fault([&] { autograd::backward(sum(leaf * leaf), {.create_graph = true}); }),
+             Catch::Contains("without create_graph"));
+  leaf.slot->hooks.push_back([](Tensor& gradient) { gradient = detach(gradient * 2); });
+  CHECK_THAT(fault([&] { autograd::backward(sum(leaf * leaf)); }), Catch::Contains("changes the gradient where it is"));
   CHECK_THAT(fault([&] { CapturedStep(cpu, [] {}); }), Catch::Contains("nothing else watches the rows of cpu"));
   CHECK_THAT(fault([&] {
                try {

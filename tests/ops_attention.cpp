@@ -195,6 +195,10 @@ TEST_CASE("some queries have the bits they have among all", "[ops]") {
     }
 }
 
+TEST_CASE("heads of which three times as many are 2 in 32 bits are refused", "[ops]") {
+  CHECK_THROWS_WITH(self_attention(full({2, 3, 12}, 1.0), 1431655766), Catch::Contains("for 1431655766 heads"));
+}
+
 TEST_CASE("queries of rows that are no positions, or do not fit, are refused", "[ops]") {
   const Tensor q = full({2, 12}, 1.0), kv = full({2, 4, 24}, 1.0), rows = from_values<int64_t>({7, 0}, {2});
   const auto refused = [&](const Tensor& q, const Tensor& kv, const Tensor& rows, int heads, const std::string& part) {
