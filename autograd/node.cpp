@@ -38,7 +38,7 @@ bool Slot::asked_for_gradient() {
 }
 
 void Slot::set_gradient(bool there) {
-  if (context().captures()) context().sets({shared_from_this(), &has_gradient});
+  if (context().captures()) context().sets({shared_from_this(), &has_gradient}, there);
   has_gradient = there;
 }
 

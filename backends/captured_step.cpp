@@ -53,7 +53,6 @@ CapturedStep::CapturedStep(Device device, const Callback<void()>& step, Where wh
   const Capture capture(device, calls_);
   step();
   capture.check(where);
-  context_.end_capture();
 }
 
 void CapturedStep::replay(Where where) {

@@ -91,15 +91,10 @@ void Context::check_copy(const char* what, Where where) const {
           "tensors before it, write into them between replays (copy_(), Random::set_step(), Optimizer::prepare())");
 }
 
-void Context::keep_flag(const std::shared_ptr<bool>& flag, bool needed) {
-  if (!captures_) return;
+Context::Flag& Context::kept(const std::shared_ptr<bool>& flag, bool needed) {
   Flag& kept = flags_[flag.get()];
   if (kept.flag.expired()) kept = {flag, needed, *flag, *flag};  // the first to come decides
-}
-
-void Context::end_capture() {
-  for (auto& [key, kept] : flags_)
-    if (const auto flag = kept.flag.lock()) kept.after = *flag;
+  return kept;
 }
 
 bool Context::flags_are_right() const {

@@ -50,12 +50,10 @@ class Context {
     if (captures_) repeated_.push_back(action);
   }
   const std::vector<Callback<void()>>& repeated() const { return repeated_; }
-  /// What the step does next depends on this flag of the host, or it sets the flag; nothing where this context does not
-  /// capture. Replays need the flag as the step found it, unless it set it before, and leave it as the step left it.
-  void reads(const std::shared_ptr<bool>& flag) { keep_flag(flag, true); }
-  void sets(const std::shared_ptr<bool>& flag) { keep_flag(flag, false); }
-  /// Call once, when the step has been captured.
-  void end_capture();
+  /// In a capture: what the step does next depends on this flag of the host, or it makes it `value`. Replays need the
+  /// flag as the step found it, unless it set it before, and leave it as the step left it.
+  void reads(const std::shared_ptr<bool>& flag) { kept(flag, true); }
+  void sets(const std::shared_ptr<bool>& flag, bool value) { kept(flag, false).after = value; }
   /// True where all flags are as a replay needs them; the other leaves them as a replay does.
   bool flags_are_right() const;
   void set_flags() const;
@@ -65,7 +63,7 @@ class Context {
     std::weak_ptr<bool> flag;
     bool needed = false, before = false, after = false;
   };
-  void keep_flag(const std::shared_ptr<bool>& flag, bool needed);
+  Flag& kept(const std::shared_ptr<bool>& flag, bool needed);
   Status take_report(Device device);
   struct PerDevice;
   PerDevice& entry(Device device);

@@ -39,7 +39,7 @@ inline Curve narrow_gelu_curve(float x) {
   const float cut = m * (bell * tail), rest = bell * (tail - 0.39894228f * m);
   const bool below = x < 0;
   return {math::select(below, -0.0f, x) - cut,
-          math::select(magnitude >= 0, math::select(below, rest, 1 - rest), x)};  // of NaN there is a slope, too
+          math::select(magnitude >= 0, math::select(below, rest, 1 - rest), x)};  // NaN stays
 }
 
 /// x/2 (1 + tanh(u/2)), which is x * logistic(u), with u = 1.5957.. (x + 0.044715 x^3). The inner value in double: e
