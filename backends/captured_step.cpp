@@ -60,9 +60,14 @@ void CapturedStep::replay(Where where) {
           "each gradient that the step writes or reads is there, or cleared, before a replay as it was before the step "
           "was captured: clear gradients in the step, or before each replay");
   const bool at_once = runtime_of(device_).host_accessible();
-  for (const KeptCall& call : calls_) {
-    call.make();
-    if (call.reports && at_once) context_.check_status(device_);
+  try {
+    for (const KeptCall& call : calls_) {
+      call.make();
+      if (call.reports && at_once) context_.check_status(device_);
+    }
+  } catch (...) {
+    context_.clear_flags();
+    throw;
   }
   context_.set_flags();
   for (const Callback<void()>& action : context_.repeated()) action();

@@ -27,7 +27,7 @@ class CapturedStep {
 
   /// Runs the rows again. Throws ValueError where gradients are not as they were, and where a row meets an index that
   /// is out of range: at once on devices whose memory is the host's, so that what follows has not run, at the end on
-  /// others.
+  /// others. Gradients that the step clears itself are cleared then, so that nothing is updated with older ones.
   void replay(Where where = Where::current());
   size_t rows() const { return calls_.size(); }
 

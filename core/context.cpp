@@ -109,6 +109,11 @@ void Context::set_flags() const {
     if (const auto flag = kept.flag.lock()) *flag = kept.after;
 }
 
+void Context::clear_flags() const {
+  for (const auto& [key, kept] : flags_)
+    if (const auto flag = kept.flag.lock(); flag && !kept.needed) *flag = false;
+}
+
 bool Context::may_use(const Storage& copy) {
   return !captures_ || copy.is_slice() || copy.pool() == pool(copy.device()).get();
 }

@@ -54,9 +54,11 @@ class Context {
   /// flag as the step found it, unless it set it before, and leave it as the step left it.
   void reads(const std::shared_ptr<bool>& flag) { kept(flag, true); }
   void sets(const std::shared_ptr<bool>& flag, bool value) { kept(flag, false).after = value; }
-  /// True where all flags are as a replay needs them; the other leaves them as a replay does.
+  /// True where all flags are as a replay needs them; the others leave them as a replay does, and as one does that
+  /// broke off: what it makes anew is not there.
   bool flags_are_right() const;
   void set_flags() const;
+  void clear_flags() const;
 
  private:
   struct Flag {

@@ -318,3 +318,29 @@ TEST_CASE("an index that is out of range is told by the replay that meets it", "
   CHECK(item(loss) == before);
   CHECK(item(after) == 2);
 }
+
+TEST_CASE("a replay that breaks off leaves no gradients of the step before", "[captured]") {
+  Tensor leaf = spread({4, 3}, 1);
+  autograd::require_gradient(leaf);
+  const Tensor labels = full({4}, 2, Dtype::i64);
+  for (const bool clears : {true, false}) {
+    const auto step = [&] {
+      if (clears) autograd::clear_gradient(leaf);
+      autograd::backward(cross_entropy(leaf, labels));
+    };
+    autograd::clear_gradient(leaf);
+    step();
+    CapturedStep captured(cpu, step);
+    captured.replay();
+    const std::vector<float> gathered = values(autograd::gradient(leaf));
+    fill_(labels, 3);
+    CHECK_THROWS_AS(captured.replay(), ValueError);
+    if (clears)
+      CHECK(!autograd::gradient(leaf));
+    else
+      CHECK(values(autograd::gradient(leaf)) == gathered);
+    fill_(labels, 2);
+    captured.replay();
+    CHECK((values(autograd::gradient(leaf)) == gathered) == clears);
+  }
+}
