@@ -68,15 +68,17 @@ class DuplicateFinder {
   std::vector<size_t> sizes_;
 };
 
-/// One document cut behind `end_mark`s into parts of about equal length.
+/// One document cut behind `end_mark`s into parts of about equal length; those that are blank are left out.
 std::vector<Document> in_parts(const Document& document, char end_mark) {
   constexpr size_t most = 100;
   const std::string& text = document.text;
   std::vector<Document> parts;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t mark = text.find(end_mark, std::max(begin, text.size() * (parts.size() + 1) / most));
+  size_t number = 1;
+  for (size_t begin = 0; begin < text.size(); ++number) {
+    const size_t mark = text.find(end_mark, std::max(begin, text.size() * number / most));
     const size_t end = mark < text.size() ? mark + 1 : text.size();
-    parts.push_back({join(document.path, ":", parts.size() + 1), text.substr(begin, end - begin)});
+    std::string part = text.substr(begin, end - begin);
+    if (!skip_blank(part).empty()) parts.push_back({join(document.path, ":", number), std::move(part)});
     begin = end;
   }
   return parts;
@@ -154,10 +156,14 @@ bool is_near_duplicate(std::string_view a, std::string_view b) {
 }
 
 DocumentSplit split_documents(std::vector<Document> documents, double fraction, uint64_t seed, Where where) {
-  for (const char end_mark : {'\n', ' '})
-    if (documents.size() == 1) documents = in_parts(documents[0], end_mark);
-  require(documents.size() >= 2, "split_documents", where, "needs at least two documents, or one of several words",
-          documents.empty() ? "" : ", given " + documents[0].path);
+  if (documents.size() == 1) {
+    const Document whole = std::move(documents[0]);
+    for (const char end_mark : {'\n', ' '})
+      if (documents.size() < 2) documents = in_parts(whole, end_mark);
+    require(documents.size() >= 2, "split_documents", where,
+            "needs at least two documents, or one of several words, given ", whole.path);
+  }
+  require(!documents.empty(), "split_documents", where, "needs at least two documents, given none");
   std::vector<uint32_t> draws;
   for (const Document& document : documents) draws.push_back(random_word(seed, stream_id(document.path), 0, 0));
   const auto lowest = static_cast<size_t>(std::min_element(draws.begin(), draws.end()) - draws.begin());

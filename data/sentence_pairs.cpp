@@ -7,7 +7,8 @@
 
 namespace cinta::data {
 
-SentencePairs::SentencePairs(const Sequences& segments, const Vocabulary& vocabulary, uint64_t seed, Where where)
+SentencePairs::SentencePairs(const Sequences& segments, const Vocabulary& vocabulary, uint64_t seed, const char* text,
+                             Where where)
     : segments_(segments),
       seed_(seed),
       begin_(vocabulary.id("[CLS]", where)),
@@ -16,9 +17,9 @@ SentencePairs::SentencePairs(const Sequences& segments, const Vocabulary& vocabu
   for (int64_t i = 0; i + 1 < segments.count; ++i)
     if (segments.documents[static_cast<size_t>(i)] == segments.documents[static_cast<size_t>(i) + 1])
       firsts_.push_back(i);
-  require(!firsts_.empty(), "sentence_pairs", where, "no document is longer than one segment of ", segments.length,
-          " tokens, there is nothing to follow");
-  require(segments.count > 2, "sentence_pairs", where, "needs a third segment, to draw what does not follow");
+  require(!firsts_.empty(), "sentence_pairs", where, text, " has no document longer than one segment of ",
+          segments.length, " tokens, there is nothing to follow");
+  require(segments.count > 2, "sentence_pairs", where, text, " needs a third segment, to draw what does not follow");
 }
 
 SentencePair SentencePairs::pair(int64_t sample, uint32_t epoch) const {

@@ -19,9 +19,10 @@ inline int64_t segment_length(int64_t length) { return (length - 3) / 2 + 2; }
 
 class SentencePairs {
  public:
-  /// A sample is a sequence that another follows in its document. `segments` must outlive this. Throws ValueError
-  /// unless there are samples and a segment to draw.
-  SentencePairs(const Sequences& segments, const Vocabulary& vocabulary, uint64_t seed, Where where = Where::current());
+  /// A sample is a sequence that another follows in its document. `segments` must outlive this. Throws ValueError,
+  /// which calls them `text`, unless there are samples and a segment to draw.
+  SentencePairs(const Sequences& segments, const Vocabulary& vocabulary, uint64_t seed, const char* text = "the text",
+                Where where = Where::current());
   int64_t count() const { return static_cast<int64_t>(firsts_.size()); }
   SentencePair pair(int64_t sample, uint32_t epoch) const;
   int64_t segment_length() const { return segments_.length; }

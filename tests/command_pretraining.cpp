@@ -70,7 +70,8 @@ TEST_CASE("pairs that cannot be made are refused", "[command]") {
   const Scratch scratch;
   const std::string text = write_texts(scratch, "text", "value_"), model = scratch / "run";
   check_refused(bert(text, model, {"--next_sentence", "--quiet"}, "4"), {"at least 5, given 4"});
-  check_refused(bert(text, model, {"--next_sentence", "--quiet"}, "4001"), {"nothing to follow"});
+  check_refused(bert(text, model, {"--next_sentence", "--quiet"}, "4001"),
+                {"the text to train on", "nothing to follow"});
   CHECK(!fs::exists(model));
 }
 

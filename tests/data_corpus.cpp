@@ -139,6 +139,26 @@ TEST_CASE("A single document is split in parts, by lines", "[data]") {
   CHECK(few.train.size() + few.held_out.size() == 2);
 }
 
+TEST_CASE("Parts of a document that are blank are no documents", "[data]") {
+  const std::string tail(10000, '\n');
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    const DocumentSplit split = split_documents({{"book", lines(1) + lines(2) + lines(3) + tail}}, 0.3, seed);
+    CHECK(split.train.size() + split.held_out.size() > 2);
+    for (const std::vector<Document>& side : {split.train, split.held_out})
+      for (const Document& part : side) CHECK_THAT(part.text, Contains("int value_"));
+  }
+  std::string same;
+  for (int i = 0; i < 50; ++i) same += "int a = 3;\nfoo bar baz\n\n";
+  CHECK_THAT(error_of<ValueError>([&] {
+               split_documents({{"book", same}}, 0.1, 1);
+             }),
+             Contains("no document is left for training"));
+  CHECK_THAT(error_of<ValueError>([&] {
+               split_documents({{"book", "x" + tail}}, 0.1, 1);
+             }),
+             Contains("one of several words, given book") && !Contains("book:"));
+}
+
 TEST_CASE("Documents become sequences", "[data]") {
   const WordPiece tokenizer(Vocabulary({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b"}));
   const Sequences sequences = make_sequences({{"x", "a b a b a"}, {"y", "b"}, {"z", "a a a"}}, tokenizer, 5);

@@ -11,8 +11,8 @@ namespace cinta::train {
 PreTrainingTask::PreTrainingTask(const data::MaskedCorpus& corpus, models::BertConfig config, int64_t length,
                                  int64_t batch_size, uint64_t seed, Device device, Where where)
     : LanguageTask(corpus, config, seed, batch_size, device, where),
-      train_(corpus.train, corpus.tokenizer.vocabulary(), seed, where),
-      test_(corpus.held_out, corpus.tokenizer.vocabulary(), seed, where),
+      train_(corpus.train, corpus.tokenizer.vocabulary(), seed, "the text to train on", where),
+      test_(corpus.held_out, corpus.tokenizer.vocabulary(), seed, "the text to evaluate on", where),
       pair_weight_(static_cast<double>(masker_.capacity(length))) {
   batches_ =
       std::make_shared<data::PairBatches>(train_, length, masker_, batch_size, seed, data::Walk::shuffled, where);
