@@ -61,6 +61,7 @@ struct ForwardingTask : train::Task {
   Random* random() override { return task.random(); }
   const data::BatchSource& batches() const override { return task.batches(); }
   int64_t samples_per_batch() const override { return task.samples_per_batch(); }
+  bool packs_samples() const override { return task.packs_samples(); }
   train::Forward forward(const data::Batch& batch) override { return task.forward(batch); }
   train::MetricFields evaluate_until(train::StopFlag stop) override { return task.evaluate_until(stop); }
   void save(train::CheckpointWriter& writer) override { task.save(writer); }

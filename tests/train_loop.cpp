@@ -354,3 +354,33 @@ TEST_CASE("options that cannot be are refused before anything is written", "[tra
     CHECK(!std::filesystem::exists(options.output_dir));
   }
 }
+
+TEST_CASE("micro-batches draw apart, packed or not", "[train]") {
+  /// Writes down what each forward's dropout is drawn from.
+  struct Watching : ForwardingTask {
+    using ForwardingTask::ForwardingTask;
+    train::Forward forward(const data::Batch& batch) override {
+      seen.push_back(to_vector<int64_t>(random()->state()));
+      return task.forward(batch);
+    }
+    std::vector<std::vector<int64_t>> seen;
+  };
+  using Records = std::vector<std::vector<int64_t>>;
+  for (const bool packed : {false, true}) {
+    const Scratch scratch;
+    train::MaskedTask masked = small_masked();
+    masked.compute_without_padding(packed);
+    Watching task(masked);
+    train::RunOptions options = small_run(scratch / "run");
+    options.max_steps = 2;
+    options.schedule = {};
+    train::run(task, options, small_header);
+    task.seen.resize(6);
+    const int64_t seed = task.seen[0][0];
+    // Of samples of one length, numbers of samples tell words apart; of packed ones, which have none, steps.
+    if (packed)
+      CHECK(task.seen == Records{{seed, 0, 0}, {seed, 1, 0}, {seed, 2, 0}, {seed, 3, 0}, {seed, 4, 0}, {seed, 5, 0}});
+    else
+      CHECK(task.seen == Records{{seed, 0, 0}, {seed, 0, 4}, {seed, 0, 8}, {seed, 1, 0}, {seed, 1, 4}, {seed, 1, 8}});
+  }
+}

@@ -16,6 +16,7 @@ class LanguageTask : public Task {
   Random* random() override { return &model().random(); }
   const data::BatchSource& batches() const override { return *batches_; }
   int64_t samples_per_batch() const override { return batch_size_; }
+  bool packs_samples() const override { return padding_free_; }
   /// The scores of held-out sequences under fixed masks.
   MetricFields evaluate_until(StopFlag stop) override;
   void save(CheckpointWriter& writer) override;

@@ -129,8 +129,10 @@ class Run {
   /// The forward of micro-batch `micro_batch` of a step, which is counted from 0.
   Forward forward(const data::Batch& batch, int64_t step, int64_t micro_batch) {
     if (Random* random = task_.random()) {
-      random->set_step(step);
-      random->set_first_sample(micro_batch * task_.samples_per_batch());
+      // Numbers of samples keep what micro-batches draw apart where all samples are equally long; else steps do.
+      const bool packed = task_.packs_samples();
+      random->set_step(packed ? step * options_.accumulation_steps + micro_batch : step);
+      random->set_first_sample(packed ? 0 : micro_batch * task_.samples_per_batch());
     }
     const autograd::AutocastScope types(options_.autocast, where_);
     return task_.forward(batch);

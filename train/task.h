@@ -32,6 +32,8 @@ class Task {
   virtual const data::BatchSource& batches() const = 0;
   /// Samples of a micro-batch.
   virtual int64_t samples_per_batch() const = 0;
+  /// Whether they are laid end to end, as one sample that is as long in no other micro-batch.
+  virtual bool packs_samples() const { return false; }
   virtual Forward forward(const data::Batch& batch) = 0;
   /// Numbers on data that is not trained on; names start with "eval_". Looks at `stop` between batches and returns
   /// nothing once it is set.

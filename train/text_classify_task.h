@@ -36,6 +36,7 @@ class TextClassifyTask final : public Task {
   void compute_without_padding(bool on = true) { padding_free_ = on; }
   const data::BatchSource& batches() const override { return *batches_; }
   int64_t samples_per_batch() const override { return batch_size_; }
+  bool packs_samples() const override { return padding_free_; }
   Forward forward(const data::Batch& batch) override;
   /// eval_loss, eval_accuracy and eval_macro_f1 on the test samples.
   MetricFields evaluate_until(StopFlag stop) override;
