@@ -98,6 +98,7 @@ class Recorder : public Keeper {
     return false;
   }
   void note(const char* name, const Tensor& input) override { segment_->note_read(name, input); }
+  void pass(const char* name) override { ran_.insert(name); }
   bool retain(const char* name, std::span<const Tensor> outputs) override {
     for (const Tensor& output : outputs) segment_->note_computed(output);
     ran_.insert(name);

@@ -153,7 +153,11 @@ auto apply_listed(Op op, Where where, const Pointers& inputs, const Ins&... in) 
       now.observer->forward(op_name(op), where, output_span(out));
   }
   if constexpr (requires { &Op::backward; }) {
-    if (!record) return out;
+    if (!record) {
+      if (now.keeper) [[unlikely]]
+        now.keeper->pass(op_name(op));
+      return out;
+    }
     if (now.keeper && now.keeper->replaying()) {
       if (!known) op.save(out, in...);
       attach_placeholders(output_pointers(out));

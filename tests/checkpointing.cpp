@@ -46,11 +46,14 @@ struct Outcome {
 constexpr int layers = 4;
 
 /// One step of a BERT with dropout and padding.
-Outcome bert_step(const std::string& policy, bool offloaded = false) {
+Outcome bert_step(const std::string& policy, bool offloaded = false, bool frozen = false) {
   models::BertConfig config = small_config(0.1);
   config.num_hidden_layers = layers;
   models::BertForMaskedLM model(config, 3);
   model.set_checkpoint_policy(parse_checkpoint_policy(policy));
+  if (frozen)
+    for (const char* part : {"bert.embeddings.", "bert.encoder.layer.0.attention.self."})
+      model.set_trainable(part, false);
   model.random().set_step(7);
   std::vector<int64_t> ids, labels;
   constexpr int64_t batch = 8, length = 12;
@@ -74,7 +77,7 @@ Outcome bert_step(const std::string& policy, bool offloaded = false) {
   }
   out.runs_again = counter.runs;
   for (const optim::Parameter& parameter : model.parameters())
-    out.gradients[parameter.name] = values(gradient(parameter.tensor));
+    if (const Tensor got = gradient(parameter.tensor)) out.gradients[parameter.name] = values(got);
   return out;
 }
 
@@ -301,6 +304,12 @@ TEST_CASE("an op to be kept that never runs is refused, with those that do", "[c
   const std::string error = error_of<ValueError>([] { bert_step("selective:self_attention,gleu"); });
   CHECK(error.find("no op 'gleu' to keep runs in the segment; those that do: ") != std::string::npos);
   CHECK(error.find("self_attention") != std::string::npos);
+}
+
+TEST_CASE("an op to be kept may run where nothing is trained", "[checkpointing]") {
+  const Outcome plain = bert_step("none", false, true), selective = bert_step("selective:self_attention", false, true);
+  CHECK(selective.gradients == plain.gradients);
+  CHECK(selective.runs_again.at("self_attention") == 1);  // of the frozen layer, whose tape has nothing to keep it on
 }
 
 TEST_CASE("policies are read from text", "[checkpointing]") {
