@@ -61,8 +61,9 @@ std::vector<std::vector<Guess>> fill(models::BertBase& model, const MaskedLogits
           model.config().max_position_embeddings, " tokens, given ", length, ": '", text, "'");
   const bool training = model.training();
   model.train(false);
-  const Tensor logits =
-      masked_logits({.ids = from_values(ids, {1, length})}, from_values(places, {static_cast<int64_t>(places.size())}));
+  const Device device = model.parameters()[0].tensor.device();
+  const Tensor logits = masked_logits({.ids = from_values(ids, {1, length}, device)},
+                                      from_values(places, {static_cast<int64_t>(places.size())}, device));
   model.train(training);
   const std::vector<float> probabilities = to_vector<float>(softmax(logits));
   const size_t width = static_cast<size_t>(logits.size(1)),
