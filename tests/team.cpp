@@ -2,6 +2,7 @@
 // helpers.
 #include "cinta/backends/cpu/team.h"
 
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,8 +10,14 @@
 #include <array>
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <stdexcept>
 #include <thread>
 #include <vector>
+
+#include "cinta/core/runtime.h"
+#include "cinta/ops/matmul.h"
+#include "cinta/ops/reduce.h"
+#include "cinta/ops/shape.h"
 
 using cinta::Team;
 
@@ -100,4 +107,57 @@ TEST_CASE("nobody waits for a helper that is not there", "[team]") {
   int status = -1;
   REQUIRE(::waitpid(child, &status, 0) == child);
   CHECK(status == 0);
+}
+
+TEST_CASE("what a tile throws reaches the caller when the others are done, and the team goes on", "[team]") {
+  Team team(3);
+  for (const bool each : {false, true}) {
+    std::atomic<int> done{0};
+    const auto body = [](const void* count, int64_t tile) {
+      if (tile % 2 == 0) throw std::runtime_error("even");
+      ++*static_cast<std::atomic<int>*>(const_cast<void*>(count));
+    };
+    for (int round = 0; round < 100; ++round)
+      CHECK_THROWS_WITH(each ? team.each(body, &done) : team.claim(9, body, &done), "even");
+    CHECK(done == (each ? 100 : 400));
+    CHECK_FALSE(Team::inside());
+    CHECK(each_tile_once(team, 100));
+  }
+}
+
+TEST_CASE("threads that the system does not start are an error, and those it did start end", "[team]") {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(60);
+    const rlimit few{0, 0};
+    if (::geteuid() == 0 && ::setuid(65534) != 0) ::_exit(0);  // root has no such limit
+    ::setrlimit(RLIMIT_NPROC, &few);
+    try {
+      Team team(4);
+    } catch (const cinta::ValueError& error) {
+      ::_exit(std::string(error.what()).find("4 threads wanted; the system starts no more than 1") != std::string::npos
+                  ? 0
+                  : 2);
+    }
+    ::_exit(1);
+  }
+  int status = -1;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+}
+
+TEST_CASE("a forked child has a team of its own", "[team]") {
+  const cinta::Tensor weight = cinta::full({64, 4096}, 1.0);
+  const auto total = [&] { return cinta::item(cinta::sum(cinta::matmul(weight, cinta::transpose(weight, 0, 1)))); };
+  const double here = total();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(60);
+    { const cinta::Rehearsal waits_for_every_thread(cinta::cpu); }
+    ::_exit(total() == here ? 0 : 1);
+  }
+  int status = -1;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+  CHECK(total() == here);
 }

@@ -25,6 +25,7 @@
 
 #include "cinta/backends/cpu/isa.h"
 #include "cinta/backends/cpu/parallel.h"
+#include "cinta/backends/cpu/thread_own.h"
 
 namespace cinta::onednn {
 namespace {
@@ -80,9 +81,9 @@ void cap_isa() {
 }
 
 const dnnl::engine& engine() {
-  static const dnnl::engine cpu_engine = [] {
+  static const dnnl::engine& cpu_engine = *[] {  // never destroyed: static objects may multiply when they go
     cap_isa();
-    return dnnl::engine(dnnl::engine::kind::cpu, 0);
+    return new dnnl::engine(dnnl::engine::kind::cpu, 0);
   }();
   return cpu_engine;
 }
@@ -126,7 +127,7 @@ std::atomic<int64_t> made{0};
 /// The plan for `key`, made at first use; null where there is none.
 const Plan* plan_for(const Key& key) {
   static std::shared_mutex mutex;
-  static std::unordered_map<Key, std::unique_ptr<Plan>, Hash> plans;
+  static auto& plans = *new std::unordered_map<Key, std::unique_ptr<Plan>, Hash>;  // as the engine
   {
     const std::shared_lock reading(mutex);
     if (const auto found = plans.find(key); found != plans.end()) return found->second.get();
@@ -159,7 +160,7 @@ void run(const Plan& plan, const Gemm& product, bool copies) {
                                                   {DNNL_ARG_DST, y.get()},
                                                   {DNNL_ARG_SCRATCHPAD, workspace.get()},
                                                   {DNNL_ARG_BIAS, bias.get()}}};
-  thread_local const dnnl::stream stream(engine());
+  const dnnl::stream& stream = thread_own<dnnl::stream>(engine());
   const int count = product.bias.data ? 5 : 4;
   dnnl::error::wrap_c_api(dnnl_primitive_execute(plan.primitive.get(), stream.get(), count, arguments.data()),
                           "a matrix product of oneDNN failed");

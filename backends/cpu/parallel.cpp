@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "cinta/backends/cpu/team.h"
+#include "cinta/backends/cpu/thread_own.h"
 #include "cinta/backends/threads.h"
 #include "cinta/core/allocator.h"
 #include "cinta/core/context.h"
@@ -29,14 +30,16 @@ int threads_at_first() {
 }
 
 thread_local int wanted_threads = 0;  // none yet
-thread_local std::unique_ptr<Team> own_team;
+
+std::unique_ptr<Team>& own_team() { return thread_own<std::unique_ptr<Team>>(); }
 
 /// The calling thread's; null where it works alone.
 Team* team() {
   const int size = threads();
   if (size < 2 || Team::inside()) return nullptr;
-  if (!own_team || own_team->size() != size) own_team.reset(), own_team = std::make_unique<Team>(size);
-  return own_team.get();
+  std::unique_ptr<Team>& own = own_team();
+  if (!own || own->size() != size || own->is_of_another_process()) own.reset(), own = std::make_unique<Team>(size);
+  return own.get();
 }
 
 std::atomic<bool> rehearsing{false};
@@ -49,7 +52,8 @@ int threads() { return wanted_threads ? wanted_threads : wanted_threads = thread
 void set_threads(int count) {
   require(count >= 1, "threads", Where(), "at least 1 thread, given ", count);
   wanted_threads = count;
-  if (own_team && own_team->size() != count && !Team::inside()) own_team.reset();  // a fork may follow
+  std::unique_ptr<Team>& own = own_team();
+  if (own && own->size() != count && !Team::inside()) own.reset();  // a fork may follow
 }
 
 void parallel_tiles(int64_t count, int64_t grain, void (*body)(const void*, int64_t, int64_t), const void* context) {
@@ -64,7 +68,7 @@ void parallel_tiles(int64_t count, int64_t grain, void (*body)(const void*, int6
   for (int64_t tile = 0; tile < (once ? std::min<int64_t>(tiles, 1) : tiles); ++tile) run(tile);
 }
 
-bool threads_far_apart() { return pretended_far.value_or(own_team && own_team->far_apart()); }
+bool threads_far_apart() { return pretended_far.value_or(own_team() && own_team()->far_apart()); }
 
 void pretend_far_apart(std::optional<bool> far) { pretended_far = far; }
 
@@ -82,21 +86,22 @@ struct Block {
   }
   ~Block() { reset(); }
 };
-thread_local std::array<Block, 2> blocks;
+
+std::array<Block, 2>& blocks() { return thread_own<std::array<Block, 2>>(); }
 
 }  // namespace
 
 void rehearse_tiles(bool on) {
   rehearsing = on;
   const auto begin_anew = [](const void*, int64_t) {
-    for (Block& block : blocks) block.reset();
+    for (Block& block : blocks()) block.reset();
   };
   if (Team* const helpers = team()) return helpers->each(begin_anew, nullptr);
   begin_anew(nullptr, 0);
 }
 
 void* scratch(int64_t bytes, Workspace use) {
-  Block& block = blocks[static_cast<size_t>(use)];
+  Block& block = blocks()[static_cast<size_t>(use)];
   if (block.bytes < bytes) {
     block.reset();
     const std::shared_ptr<Pool>& pool = context().pool(cpu);

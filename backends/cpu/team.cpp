@@ -3,10 +3,13 @@
 
 #include <pthread.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <system_error>
+#include <utility>
+
+#include "cinta/core/error.h"
 
 #if CINTA_WITH_OPENMP
 #include <omp.h>
@@ -45,27 +48,46 @@ void take_place([[maybe_unused]] int index) {
 #endif
 }
 
+/// How many forks lie between this process and the one that was started.
+int forks() {
+  static std::atomic<int> count{0};
+  [[maybe_unused]] static const int counts = pthread_atfork(nullptr, nullptr, [] { ++count; });
+  return count.load(std::memory_order_relaxed);
+}
+
 }  // namespace
 
 bool Team::inside() { return inside_tile; }
+bool Team::is_of_another_process() const { return forks_ != forks(); }
 
 Team::Team(int size)
     : shares_(static_cast<size_t>(size)),
-      turns_(size <= static_cast<int>(std::thread::hardware_concurrency()) ? 5000 : 0) {
-  process_ = ::getpid();
+      turns_(size <= static_cast<int>(std::thread::hardware_concurrency()) ? 5000 : 0),
+      forks_(forks()) {
   sigset_t all, before;  // signals go to threads that have handlers' stacks
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  for (int i = 1; i < size; ++i) helpers_.emplace_back([this, i] { help(i); });
+  std::string refusal;
+  try {
+    for (int i = 1; i < size; ++i) helpers_.emplace_back([this, i] { help(i); });
+  } catch (const std::system_error& error) {
+    refusal = error.code().message();
+  }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (refusal.empty()) return;
+  end_helpers();
+  throw ValueError(
+      join("[threads] ", size, " threads wanted; the system starts no more than ", helpers_.size() + 1, ": ", refusal));
 }
 
-Team::~Team() {
+Team::~Team() { end_helpers(); }
+
+void Team::end_helpers() {
   ends_ = true;
   ++loop_;
   loop_.notify_all();
   for (std::thread& helper : helpers_)  // a forked child has inherited their names alone
-    ::getpid() == process_ ? helper.join() : helper.detach();
+    is_of_another_process() ? helper.detach() : helper.join();
 }
 
 void Team::run(uint32_t tiles, uint32_t how, Body body, const void* context) {
@@ -83,7 +105,7 @@ void Team::run(uint32_t tiles, uint32_t how, Body body, const void* context) {
   loop_.notify_all();
   inside_tile = true;
   if (how == one_each)
-    body(context, 0), finish(1);
+    do_tile(0), finish(1);
   else
     take_part(0);
   inside_tile = false;
@@ -96,6 +118,18 @@ void Team::run(uint32_t tiles, uint32_t how, Body body, const void* context) {
     rescue_others(0);
     if (const uint32_t now = done_.load(std::memory_order_acquire); now != wanted)
       done_.wait(now, std::memory_order_acquire);
+  }
+  if (failed_.load(std::memory_order_relaxed)) [[unlikely]] {
+    failed_ = false;
+    std::rethrow_exception(std::exchange(failure_, nullptr));
+  }
+}
+
+void Team::do_tile(int64_t tile) {
+  try {
+    body_(context_, tile);
+  } catch (...) {
+    if (!failed_.exchange(true)) failure_ = std::current_exception();
   }
 }
 
@@ -172,7 +206,7 @@ bool Team::claim_one(int share) {
     const auto left = static_cast<uint32_t>(seen);
     if (left == 0 || left == one_each) return false;
   } while (!of_share.compare_exchange_weak(seen, seen - 1, std::memory_order_acq_rel, std::memory_order_acquire));
-  body_(context_, first_of(share + 1) - static_cast<uint32_t>(seen));
+  do_tile(first_of(share + 1) - static_cast<uint32_t>(seen));
   return true;
 }
 
@@ -201,7 +235,7 @@ void Team::help(int index) {
     seen = wait_for_loop(index, seen);
     if (ends_) return;
     if (shares_[static_cast<size_t>(index)].left.load(std::memory_order_acquire) == (uint64_t{seen} << 32 | one_each))
-      body_(context_, index), finish(1);
+      do_tile(index), finish(1);
     else
       take_part(index);
   }

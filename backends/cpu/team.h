@@ -4,6 +4,7 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <thread>
 #include <vector>
 
@@ -16,7 +17,8 @@ class Team {
  public:
   using Body = void (*)(const void* context, int64_t tile);
 
-  /// `size` threads with the calling one, at least 2. They sleep unless there is work.
+  /// `size` threads with the calling one, at least 2. They sleep unless there is work. Throws ValueError where the
+  /// system does not start as many.
   explicit Team(int size);
   ~Team();
   Team(const Team&) = delete;
@@ -24,12 +26,15 @@ class Team {
   int size() const { return static_cast<int>(shares_.size()); }
   /// Calls `body(context, tile)` once for each of fewer than 2^31 tiles. Threads claim them one at a time: each those
   /// of its own share first, the same from loop to loop, whose operands its caches hold; then shares that nobody has
-  /// begun, as their threads sleep or do something else; and, after a while, what is left of those at work.
+  /// begun, as their threads sleep or do something else; and, after a while, what is left of those at work. Throws what
+  /// a tile does, the first of them, when all are done.
   void claim(int64_t tiles, Body body, const void* context) { run(static_cast<uint32_t>(tiles), 0, body, context); }
   /// Calls `body(context, i)` once on each thread i, the calling one being 0.
   void each(Body body, const void* context) { run(0, one_each, body, context); }
   /// True while the last thread keeps seeing late that a loop has begun: it shares no cache with the calling one.
   bool far_apart() const { return late_.load(std::memory_order_relaxed) > most_late / 2; }
+  /// True in a child of the process that made it: a fork takes no threads along.
+  bool is_of_another_process() const;
   /// True in a tile, on whatever thread.
   static bool inside();
 
@@ -38,6 +43,9 @@ class Team {
   static constexpr int most_late = 32;
 
   void run(uint32_t tiles, uint32_t how, Body body, const void* context);
+  /// The body of one tile; what it throws is kept for the calling thread.
+  void do_tile(int64_t tile);
+  void end_helpers();
   void help(int index);
   /// claim_all(), while others may wait for this thread.
   void take_part(int index);
@@ -61,6 +69,8 @@ class Team {
   Body body_ = nullptr;
   const void* context_ = nullptr;
   std::atomic<uint32_t> tiles_{0};  ///< read by those, too, that look whether there is something left
+  std::atomic<bool> failed_{false};
+  std::exception_ptr failure_;  ///< of the first tile that failed, which wrote it
 
   /// Recent loops that the last thread came to late, less those it came to soon. Written by the calling thread.
   std::atomic<int> late_{0};
@@ -78,7 +88,7 @@ class Team {
   alignas(64) std::atomic<uint32_t> loop_{0};  ///< what sleeping threads watch
   std::atomic<bool> ends_{false};
   int turns_;  ///< looks for work before a thread sleeps
-  int process_;
+  int forks_;  ///< that this process had come from
   std::vector<std::thread> helpers_;
 };
 
