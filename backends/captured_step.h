@@ -12,7 +12,8 @@ namespace cinta {
 /// - What the step reads from outside stays alive and where it is, and is written between replays: inputs with copy_(),
 ///   the random state with set_step(), the rate with Optimizer::prepare(). So what goes from one part of a step to the
 ///   next, as a tape from forward to backward, is captured with both, in one capture or in several.
-/// - What the step decides on the host, as sizes, is decided for good. Whether it adds to a gradient or writes it is
+/// - What the step decides on the host, as sizes, is decided for good, and what it checks there, as where packed
+///   sequences begin, is not checked again. Whether it adds to a gradient or writes it is
 ///   one: where it does not clear the gradients itself, they are cleared or there before a replay as they were before
 ///   it.
 /// - Tensors that it hands out (a loss) hold the newest replay's numbers. The optimizer outlives its captured step,

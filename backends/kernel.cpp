@@ -2,6 +2,8 @@
 #include "cinta/backends/kernel.h"
 
 #include <algorithm>
+#include <mutex>
+#include <thread>
 
 namespace cinta {
 namespace {
@@ -9,17 +11,40 @@ std::vector<KernelRow*>& table() {
   static std::vector<KernelRow*> rows;
   return rows;
 }
-std::array<RowWatcher*, max_backends> watchers{};
+
+struct Watch {
+  std::atomic<RowWatcher*> watcher{nullptr};
+  std::atomic<int> calls{0};
+};
+std::array<Watch, max_backends> watches;
+thread_local std::array<int, max_backends> own_calls{};
 }  // namespace
 
 const std::vector<KernelRow*>& kernel_table() { return table(); }
 
 void watch_rows(Device device, RowWatcher* watcher) {
-  watchers[device.backend] = watcher;
+  static std::mutex changing;
+  const std::lock_guard lock(changing);
+  Watch& watch = watches[device.backend];
+  require(!watcher || !watch.watcher || watch.watcher == watcher, "watch_rows", Where(), "one watcher at a time of ",
+          device);
+  watch.watcher = watcher;
   for (KernelRow* row : table()) row->set_aside(device, watcher != nullptr);
+  while (!watcher && watch.calls > own_calls[device.backend]) std::this_thread::yield();
 }
 
-RowWatcher* row_watcher(Device device) { return watchers[device.backend]; }
+RowWatcher* row_watcher(Device device) { return watches[device.backend].watcher; }
+
+WatchedCall::WatchedCall(Device device) : device_(device) {
+  ++watches[device.backend].calls;  // before the look for the watcher, who waits for calls after he has gone
+  ++own_calls[device.backend];
+  watcher_ = row_watcher(device);
+}
+
+WatchedCall::~WatchedCall() {
+  --own_calls[device_.backend];
+  --watches[device_.backend].calls;
+}
 
 void KernelRow::enter_in_table() {
   if (std::find(table().begin(), table().end(), this) == table().end()) table().push_back(this);

@@ -2,6 +2,7 @@
 // column. A wrong signature does not compile; a missing cell says which kernel and which backend.
 #pragma once
 #include <array>
+#include <atomic>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -82,11 +83,24 @@ class RowWatcher {
   virtual bool keeps_calls() const { return false; }
   virtual void keep(KeptCall) {}
 };
-/// From now on `watcher` sees the rows of `device`, whatever thread calls them; null: nobody does. The functions of
-/// watched rows stand aside, so that a call finds an empty cell and asks; a call that nobody watches asks nothing.
-/// No row runs meanwhile.
+/// From now on `watcher` sees the rows of `device`, whatever thread calls them; null: nobody does, once those that
+/// other threads are at have ended. The functions of watched rows stand aside, so that a call finds an empty cell and
+/// asks; a call that nobody watches asks nothing. Throws ValueError where another watches already.
 void watch_rows(Device device, RowWatcher* watcher);
 RowWatcher* row_watcher(Device device);
+
+/// A call that found its cell empty. Who watches, if anybody still does, is there until it ends.
+class WatchedCall {
+ public:
+  explicit WatchedCall(Device device);
+  ~WatchedCall();
+  WatchedCall(const WatchedCall&) = delete;
+  RowWatcher* watcher() const { return watcher_; }
+
+ private:
+  Device device_;
+  RowWatcher* watcher_;
+};
 
 template <class Signature>
 class Kernel;
@@ -99,7 +113,7 @@ class Kernel<void(Args...)> : public KernelRow {
   constexpr Kernel(const char* name, Fused) : Kernel(name, true) {}
   void operator()(Device device, Args... args) const {
     if (floats(device).bits != all_floats.bits) (check(device, args), ...);
-    const Function function = column_[device.backend];
+    const Function function = read(column_[device.backend]);
     if (!function) [[unlikely]]
       return call_watched(device, args...);
     function(args...);
@@ -131,18 +145,30 @@ class Kernel<void(Args...)> : public KernelRow {
   void set_aside(Device device, bool aside) override {
     Function& from = (aside ? column_ : aside_)[device.backend];
     Function& to = (aside ? aside_ : column_)[device.backend];
-    if (from && !to) to = std::exchange(from, nullptr);
+    if (!from || to) return;
+    // In this order, so that a call on another thread finds it in one of the two.
+    std::atomic_ref(to).store(from, std::memory_order_release);
+    std::atomic_ref(from).store(nullptr, std::memory_order_release);
+  }
+  static Function read(const Function& cell) {
+    return std::atomic_ref(const_cast<Function&>(cell)).load(std::memory_order_acquire);
   }
   [[gnu::noinline]] void call_watched(Device device, Args... args) const {
-    const Function function = aside_[device.backend];
-    if (!function) missing(device);
+    Function function = nullptr;
+    while (!function) {  // while another thread begins to watch, or ends
+      if (!has(device)) missing(device);
+      function = read(aside_[device.backend]);
+      if (!function) function = read(column_[device.backend]);
+    }
+    const WatchedCall call(device);
+    if (!call.watcher()) return function(args...);
     std::array<View, (size_t{0} + ... + size_t{std::is_same_v<Args, View>})> views;
     size_t count = 0;
     const auto take = [&](const auto& argument) {
       if constexpr (std::is_same_v<decltype(argument), const View&>) views[count++] = argument;
     };
     (take(args), ...);
-    RowWatcher& watcher = *row_watcher(device);
+    RowWatcher& watcher = *call.watcher();
     watcher.before(*this, views);
     function(args...);
     watcher.after(*this, views);

@@ -344,3 +344,31 @@ TEST_CASE("a replay that breaks off leaves no gradients of the step before", "[c
     CHECK((values(autograd::gradient(leaf)) == gathered) == clears);
   }
 }
+
+TEST_CASE("a capture refuses rows of other threads, which go on", "[captured]") {
+  std::atomic<bool> stop{false};
+  std::atomic<int> wrong{0};
+  std::thread other([&] {
+    Context own;
+    const ContextScope scope(own);
+    set_threads(1);
+    const Tensor x = full({16, 16}, 0.5);
+    while (!stop) wrong += values(x + x) != std::vector<float>(256, 1);
+  });
+  const Tensor x = full({8}, 1);
+  int refused = 0;
+  for (int i = 0; i < 500; ++i) {
+    try {
+      Tensor y;
+      CapturedStep step(cpu, [&] { y = x + x; });
+      step.replay();
+      wrong += values(y) != std::vector<float>(8, 2);
+    } catch (const ValueError& error) {
+      refused += std::string(error.what()).find("others ran") != std::string::npos;
+    }
+  }
+  stop = true;
+  other.join();
+  CHECK(wrong == 0);
+  CHECK(refused > 0);
+}

@@ -1,9 +1,12 @@
 // Rows seen from outside: what a watcher is told, and that nothing is left of it when it goes.
 #include <algorithm>
+#include <atomic>
 #include <catch2/catch.hpp>
+#include <thread>
 
 #include "cinta/backends/kernels/elementwise.h"
 #include "cinta/backends/kernels/matmul.h"
+#include "cinta/backends/threads.h"
 #include "cinta/core/context.h"
 #include "cinta/core/tensor.h"
 #include "cinta/ops/shape.h"
@@ -83,4 +86,41 @@ TEST_CASE("a watched row that a backend does not have is missing still", "[kerne
   Diary diary(lone);
   CHECK_THROWS_WITH(row(lone, View{}), Contains("half_a_row"));
   CHECK(diary.lines.empty());
+}
+
+TEST_CASE("watching begins and ends while other threads run rows", "[kernel_watch]") {
+  std::atomic<bool> stop{false};
+  std::atomic<int> wrong{0};
+  std::thread other([&] {
+    set_threads(1);
+    const Tensor x = full({16}, 1.0), y = full({16}, 0);
+    for (int i = 1; !stop; ++i) {
+      kernels::fill(cpu, y, i);
+      kernels::add(cpu, y, y, x);
+      wrong += y.data<float>()[15] != static_cast<float>(i) + 1;
+    }
+  });
+  struct Count : RowWatcher {
+    Count() { watch_rows(cpu, this); }
+    ~Count() override { watch_rows(cpu, nullptr); }
+    void before(const KernelRow&, std::span<const View>) override { ++begun; }
+    void after(const KernelRow&, std::span<const View>) override { ++ended; }
+    std::atomic<int> begun{0}, ended{0};
+  };
+  const Tensor x = full({4}, 1.0);
+  for (int i = 0; i < 2000; ++i) {
+    const Count count;
+    kernels::fill(cpu, x, i);
+    wrong += count.begun < 1;
+  }
+  stop = true;
+  other.join();
+  CHECK(wrong == 0);
+  CHECK(row_watcher(cpu) == nullptr);
+}
+
+TEST_CASE("a device has one watcher at a time", "[kernel_watch]") {
+  const Diary first(cpu);
+  CHECK_THROWS_WITH(Diary(cpu), Contains("[watch_rows] one watcher at a time of cpu"));
+  CHECK(row_watcher(cpu) == &first);
 }
