@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <utility>
 
 #include "cinta/core/allocator.h"
 #include "cinta/core/storage.h"
@@ -12,6 +13,15 @@ namespace cinta {
 namespace {
 thread_local Context* current = nullptr;
 thread_local Category category = Category::activations;
+
+Context& process_context() {
+  static Context& process = *new Context;  // never destroyed: tensors may outlive static objects
+  return process;
+}
+
+/// The record of a thread that works in the process's context, on devices whose memory is the host's: threads that
+/// share a context are told of their own data alone.
+thread_local std::array<Status, max_backends> own_status{};
 }  // namespace
 
 struct Context::PerDevice {
@@ -50,7 +60,12 @@ const std::shared_ptr<Pool>& Context::pool(Device device) { return entry(device)
 Stream Context::stream(Device device) const { return const_cast<Context*>(this)->entry(device).stream; }
 void Context::set_stream(Stream stream) { entry(stream.device).stream = stream; }
 
+bool Context::has_status_of_threads(Device device) const {
+  return this == &process_context() && device.backend != meta.backend && runtime_of(device).host_accessible();
+}
+
 Status* Context::status(Device device) {
+  if (has_status_of_threads(device)) return &own_status[device.backend];
   PerDevice& at = entry(device);
   if (!at.status) {
     at.status = static_cast<Status*>(at.pool->allocate(sizeof(Status), Category::workspace));
@@ -61,6 +76,7 @@ Status* Context::status(Device device) {
 }
 
 Status Context::take_report(Device device) {
+  if (has_status_of_threads(device)) return std::exchange(own_status[device.backend], Status{});
   PerDevice& at = entry(device);
   Status found{};
   if (!at.status || device.backend == meta.backend) return found;
@@ -118,10 +134,7 @@ bool Context::may_use(const Storage& copy) {
   return !captures_ || copy.is_slice() || copy.pool() == pool(copy.device()).get();
 }
 
-Context& context() {
-  static Context& process = *new Context;  // never destroyed: tensors may outlive static objects
-  return current ? *current : process;
-}
+Context& context() { return current ? *current : process_context(); }
 
 ContextScope::ContextScope(Context& inner) : outer_(current) { current = &inner; }
 ContextScope::~ContextScope() { current = outer_; }

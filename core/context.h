@@ -30,7 +30,8 @@ class Context {
   const std::shared_ptr<Pool>& pool(Device device);
   Stream stream(Device device) const;
   void set_stream(Stream stream);
-  /// The status record in the device's memory, made at first use.
+  /// The status record in the device's memory, made at first use. Of the process's own context, on devices whose memory
+  /// is the host's, each thread has one.
   Status* status(Device device);
   /// Throws ValueError if a kernel reported bad data since the last call, and clears the report.
   void check_status(Device device);
@@ -66,6 +67,7 @@ class Context {
     bool needed = false, before = false, after = false;
   };
   Flag& kept(const std::shared_ptr<bool>& flag, bool needed);
+  bool has_status_of_threads(Device device) const;
   Status take_report(Device device);
   struct PerDevice;
   PerDevice& entry(Device device);

@@ -20,6 +20,8 @@
 #include "cinta/core/context.h"
 #include "cinta/core/random.h"
 #include "cinta/core/tensor.h"
+#include "cinta/ops/loss.h"
+#include "cinta/ops/shape.h"
 
 using namespace cinta;
 
@@ -152,4 +154,30 @@ TEST_CASE("results do not depend on the number of threads", "[parallel]") {
     const Tensor scalars = from_values(std::vector<float>{1e-3f, 0.7f, 0.1f, 0.001f}, {4});
     kernels::adamw(cpu, t[0], {}, t[1], t[2], t[3], {ends, ones, ones}, scalars, {});
   });
+}
+
+TEST_CASE("threads in one context are told of their own data alone", "[parallel]") {
+  std::atomic<bool> stop{false};
+  std::atomic<int> innocent{0}, told{0};
+  const auto rows = [](int64_t label) {
+    return item(cross_entropy(full({8, 10}, 0.5), full({8}, static_cast<double>(label), Dtype::i64)));
+  };
+  std::thread other([&] {
+    const ThreadsScope one(1);
+    while (!stop) try {
+        rows(3);
+      } catch (const ValueError&) {
+        ++innocent;
+      }
+  });
+  const ThreadsScope one(1);
+  for (int i = 0; i < 2000; ++i) try {
+      rows(77);
+    } catch (const ValueError&) {
+      ++told;
+    }
+  stop = true;
+  other.join();
+  CHECK(told == 2000);
+  CHECK(innocent == 0);
 }
