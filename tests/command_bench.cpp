@@ -184,6 +184,7 @@ TEST_CASE("a step or rows that cannot be timed are refused in a line", "[command
   for (const char* option : {"--batch", "--sequence", "--masked", "--steps"})
     refused({"step", option, "0"}, {option, "at least 1"});
   refused({"step", "--batch", "many"}, {"--batch", "many"});
+  refused({"step", "--batch", ""}, {"--batch", "a number, given nothing"});
   refused({"step", "--config", config, "--sequence", "17", "--masked", "3"}, {"16", "17"});
   refused({"step", "--config", config, "--sequence", "8", "--masked", "9"}, {"8", "9"});
   refused({"step", "--config", config, "--model", "bert-mini"}, {"--config", "--model"});

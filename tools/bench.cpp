@@ -87,8 +87,8 @@ void bench_step(const StepOptions& options) {
   const MachineLimits before = measure_limits(beyond_caches, {.products = bf16 ? Dtype::bf16 : Dtype::f32});
   const StepTimes times = time_steps(sample, options.warmup, options.steps);
   const MachineLimits limits = measure_limits(beyond_caches, before);
-  if (!options.plot.empty()) plot_step(options.plot, subject, times, limits);
   options.json ? print_step_json(subject, times, limits) : print_step(subject, times, limits);
+  if (!options.plot.empty()) plot_step(options.plot, subject, times, limits);
 }
 
 CLI::Option* add_threads(CLI::App& command, int& threads) {
@@ -121,7 +121,7 @@ void add_step(CLI::App& bench) {
   number("--warmup", options->warmup, 0, "steps before the clock starts");
   number("--steps", options->steps, 1, "steps under the clock, and as many again by row");
   add_threads(*command, options->threads);
-  command->add_option("--plot", options->plot, "SVG file: the time by row");
+  command->add_option("--plot", options->plot, "SVG file: the time by row")->check(place_for_a_file());
   command->add_flag("--json", options->json, "one object");
   options->of_bert = {config, sequence, masked};
   options->of_mlp = {layers};
@@ -136,7 +136,8 @@ void add_rows(CLI::App& bench) {
       ->check(CLI::IsMember({"small", "large"}));
   add_threads(*command, options->threads);
   command->add_flag("--json", options->json, "one object");
-  command->add_option("--plot", options->plot, "SVG file: how near each row is to its limit");
+  command->add_option("--plot", options->plot, "SVG file: how near each row is to its limit")
+      ->check(place_for_a_file());
   set_work(*command, [options] {
     if (options->threads > 0) set_threads(options->threads);
     bench_rows(*options);

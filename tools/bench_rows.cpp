@@ -141,8 +141,8 @@ void bench_rows(const RowsOptions& options) {
   }
   const MachineLimits limits = measure_limits(tensor_bytes, before);
   const std::vector<std::string> missing = rows_without(called);
-  if (!options.plot.empty()) plot(options, rows, limits);
   options.json ? print_json(options.sizes, rows, missing, limits) : print(rows, missing, limits);
+  if (!options.plot.empty()) plot(options, rows, limits);
 }
 
 }  // namespace cinta::tools

@@ -115,7 +115,8 @@ void print_step_json(const StepSubject& subject, const StepTimes& times, const M
   out["between_rows"] = {{"ms", 1e3 * times.between_rows}, {"share", times.between_rows / times.watched}};
   out["watched_step_ms"] = 1e3 * times.watched;
   out["at_limits_ms"] = 1e3 * seconds_at_limits(times, limits);
-  std::printf("%s\n", out.dump(2).c_str());
+  // A file's name need not be UTF-8.
+  std::printf("%s\n", out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
 }
 
 void plot_step(const std::string& path, const StepSubject& subject, const StepTimes& times,

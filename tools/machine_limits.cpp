@@ -58,13 +58,20 @@ double memory_rate(const std::vector<Part>& parts, const Pattern& pattern, doubl
   bool go_on = true;
   std::vector<float> results(parts.size());
   std::vector<std::jthread> team;
-  for (size_t i = 0; i < parts.size(); ++i)
-    team.emplace_back([&, i] {
-      for (gate.arrive_and_wait(); go_on; gate.arrive_and_wait()) {
-        for (int turn = 0; turn < turns; ++turn) results[i] += pattern.work(parts[i]);
-        gate.arrive_and_wait();
-      }
-    });
+  const auto work = [&](size_t i) {
+    for (gate.arrive_and_wait(); go_on; gate.arrive_and_wait()) {
+      for (int turn = 0; turn < turns; ++turn) results[i] += pattern.work(parts[i]);
+      gate.arrive_and_wait();
+    }
+  };
+  try {
+    for (size_t i = 0; i < parts.size(); ++i) team.emplace_back(work, i);
+  } catch (const std::system_error& error) {
+    go_on = false;
+    (void)gate.arrive(static_cast<std::ptrdiff_t>(parts.size() + 1 - team.size()));
+    throw ValueError(join("[bench] memory is measured with ", parts.size(), " more threads; the system starts ",
+                          team.size(), ": ", error.code().message()));
+  }
   const auto times = train::time_calls(
       [&] {
         gate.arrive_and_wait();

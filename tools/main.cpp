@@ -54,6 +54,17 @@ std::string with_nearest(const CLI::ParseError& error, CLI::App& app, const Argu
   return message;
 }
 
+/// The parser takes an empty word for 0.
+void refuse_empty_numbers(CLI::App& command) {
+  for (CLI::Option* option : command.get_options()) {
+    const std::string type = option->get_type_name();
+    const auto is = [&](const char* name) { return type.starts_with(name); };
+    const auto fault = [](const std::string& word) { return word.empty() ? "a number, given nothing" : ""; };
+    if (is("INT") || is("UINT") || is("FLOAT")) option->check({fault, "", ""});
+  }
+  for (CLI::App* inner : command.get_subcommands({})) refuse_empty_numbers(*inner);
+}
+
 /// A word that a shell would take apart stands in quotes.
 std::string quoted(const std::string& word) {
   constexpr const char* plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";
@@ -87,6 +98,7 @@ int run(int argc, char** argv) {
                    add_plan, add_bench, add_formats, add_tune, add_config, add_completion})
     add(app);
   take_settings_file(app);
+  refuse_empty_numbers(app);
   Arguments given(argv + 1, argv + argc);
   for (const std::string& word : given) command_line += " " + quoted(word);
   const std::optional<ConfigRequest> request = take_config_request(app, given);

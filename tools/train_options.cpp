@@ -1,10 +1,13 @@
 // Shared options, and what every training leaves behind.
 #include "tools/train_options.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cinta/train/precision.h"
@@ -31,6 +34,15 @@ CLI::Validator whole_number() {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     const bool fits = error == std::errc() && end == text.data() + text.size();
     return fits ? std::string() : join("a whole number of at most 64 bits, given ", text);
+  };
+  return {fault, "", ""};
+}
+
+CLI::Validator place_for_a_file() {
+  const auto fault = [](const std::string& path) {
+    const std::string directory = std::filesystem::path(path).parent_path().string();
+    const bool fits = ::access(directory.empty() ? "." : directory.c_str(), W_OK) == 0;
+    return fits ? std::string() : join("a file in a directory that can be written to, given ", path);
   };
   return {fault, "", ""};
 }

@@ -16,6 +16,8 @@ namespace cinta::tools {
 /// A check of an option's number.
 CLI::Validator at_least(int64_t least);
 CLI::Validator whole_number();
+/// A check of the name of a file that will be written: its directory can be written to.
+CLI::Validator place_for_a_file();
 
 struct TrainOptions {
   std::string params;        ///< read before the command line is (tools/settings.h)

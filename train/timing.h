@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -20,7 +21,11 @@ struct Statistics {
   explicit Statistics(std::vector<double> values) {
     if (values.empty()) return;
     std::sort(values.begin(), values.end());
-    auto at = [&](double share) { return values[static_cast<size_t>(share * static_cast<double>(values.size() - 1))]; };
+    const auto at = [&](double share) {  // between the two that it lies between
+      const double place = share * static_cast<double>(values.size() - 1);
+      const auto below = static_cast<size_t>(place);
+      return std::lerp(values[below], values[std::min(below + 1, values.size() - 1)], place - std::floor(place));
+    };
     best = values.front();
     median = 0.5 * (values[(values.size() - 1) / 2] + values[values.size() / 2]);
     spread = (at(0.75) - at(0.25)) / median;
