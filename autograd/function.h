@@ -154,7 +154,7 @@ auto apply_listed(Op op, Where where, const Pointers& inputs, const Ins&... in) 
   }
   if constexpr (requires { &Op::backward; }) {
     if (!record) {
-      if (now.keeper) [[unlikely]]
+      if (now.keeper && now.recording) [[unlikely]]
         now.keeper->pass(op_name(op));
       return out;
     }

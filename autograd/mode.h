@@ -28,7 +28,7 @@ struct Keeper {
   virtual bool replaying() const { return false; }
   /// Called with a tensor that autocast presents to an op in another type: what the op itself is shown is a copy.
   virtual void note(const char* /*op*/, const Tensor&) {}
-  /// Called for an op that ran and has no gradient to give: none of its inputs is tracked.
+  /// Called for an op that ran where ops are recorded, and is not: none of its inputs is tracked.
   virtual void pass(const char* /*op*/) {}
   /// Called for an op about to run, some of its inputs tracked; true when `outputs` were filled from an earlier run
   /// instead.

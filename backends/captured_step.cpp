@@ -65,13 +65,13 @@ void CapturedStep::replay(Where where) {
       call.make();
       if (call.reports && at_once) context_.check_status(device_);
     }
+    context_.set_flags();
+    for (const Callback<void()>& action : context_.repeated()) action();
+    if (!at_once) context_.check_status(device_);  // where all rows have run by now
   } catch (...) {
     context_.clear_flags();
     throw;
   }
-  context_.set_flags();
-  for (const Callback<void()>& action : context_.repeated()) action();
-  if (!at_once) context_.check_status(device_);  // where all rows have run by now
 }
 
 }  // namespace cinta

@@ -12,10 +12,9 @@ namespace cinta {
 /// - What the step reads from outside stays alive and where it is, and is written between replays: inputs with copy_(),
 ///   the random state with set_step(), the rate with Optimizer::prepare(). So what goes from one part of a step to the
 ///   next, as a tape from forward to backward, is captured with both, in one capture or in several.
-/// - What the step decides on the host, as sizes, is decided for good, and what it checks there, as where packed
-///   sequences begin, is not checked again. Whether it adds to a gradient or writes it is
+/// - What the step decides on the host, as sizes, is decided for good. Whether it adds to a gradient or writes it is
 ///   one: where it does not clear the gradients itself, they are cleared or there before a replay as they were before
-///   it.
+///   it. What it checks on the host, as where packed sequences begin, is not checked again.
 /// - Tensors that it hands out (a loss) hold the newest replay's numbers. The optimizer outlives its captured step,
 ///   and what it shall keep (keep_shadows()) it keeps before.
 class CapturedStep {
@@ -28,7 +27,7 @@ class CapturedStep {
 
   /// Runs the rows again. Throws ValueError where gradients are not as they were, and where a row meets an index that
   /// is out of range: at once on devices whose memory is the host's, so that what follows has not run, at the end on
-  /// others. Gradients that the step clears itself are cleared then, so that nothing is updated with older ones.
+  /// others. Gradients that the step clears itself are cleared then; those that it adds to may have got a part.
   void replay(Where where = Where::current());
   size_t rows() const { return calls_.size(); }
 

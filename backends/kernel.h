@@ -83,13 +83,14 @@ class RowWatcher {
   virtual bool keeps_calls() const { return false; }
   virtual void keep(KeptCall) {}
 };
-/// From now on `watcher` sees the rows of `device`, whatever thread calls them; null: nobody does, once those that
-/// other threads are at have ended. The functions of watched rows stand aside, so that a call finds an empty cell and
-/// asks; a call that nobody watches asks nothing. Throws ValueError where another watches already.
+/// From now on `watcher` sees the rows of `device`, whatever thread calls them; null: nobody does, and calls under way
+/// on other threads have ended when this returns. The functions of watched rows stand aside, so that a call finds an
+/// empty cell and asks; a call that nobody watches asks nothing. Throws ValueError where another watches already.
 void watch_rows(Device device, RowWatcher* watcher);
 RowWatcher* row_watcher(Device device);
 
-/// A call that found its cell empty. Who watches, if anybody still does, is there until it ends.
+/// A call that found its cell empty. Who watches, if anybody still does, stays until it ends, unless the row's own
+/// thread sends him away.
 class WatchedCall {
  public:
   explicit WatchedCall(Device device);

@@ -19,8 +19,8 @@ Context& process_context() {
   return process;
 }
 
-/// The record of a thread that works in the process's context, on devices whose memory is the host's: threads that
-/// share a context are told of their own data alone.
+/// The record of a thread that works in the process's context, on devices whose kernels have run when their call
+/// returns: threads that share it are told of their own data alone.
 thread_local std::array<Status, max_backends> own_status{};
 }  // namespace
 
@@ -61,7 +61,7 @@ Stream Context::stream(Device device) const { return const_cast<Context*>(this)-
 void Context::set_stream(Stream stream) { entry(stream.device).stream = stream; }
 
 bool Context::has_status_of_threads(Device device) const {
-  return this == &process_context() && device.backend != meta.backend && runtime_of(device).host_accessible();
+  return this == &process_context() && (device == cpu || device == reference);
 }
 
 Status* Context::status(Device device) {

@@ -30,8 +30,8 @@ class Context {
   const std::shared_ptr<Pool>& pool(Device device);
   Stream stream(Device device) const;
   void set_stream(Stream stream);
-  /// The status record in the device's memory, made at first use. Of the process's own context, on devices whose memory
-  /// is the host's, each thread has one.
+  /// The status record in the device's memory, made at first use. In the process's own context each thread has one for
+  /// the CPU and for the reference.
   Status* status(Device device);
   /// Throws ValueError if a kernel reported bad data since the last call, and clears the report.
   void check_status(Device device);

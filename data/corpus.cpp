@@ -158,12 +158,12 @@ bool is_near_duplicate(std::string_view a, std::string_view b) {
 DocumentSplit split_documents(std::vector<Document> documents, double fraction, uint64_t seed, Where where) {
   if (documents.size() == 1) {
     const Document whole = std::move(documents[0]);
-    for (const char end_mark : {'\n', ' '})
-      if (documents.size() < 2) documents = in_parts(whole, end_mark);
+    documents = in_parts(whole, '\n');
+    if (documents.size() < 2) documents = in_parts({whole.path + ":1", whole.text}, ' ');
     require(documents.size() >= 2, "split_documents", where,
             "needs at least two documents, or one of several words, given ", whole.path);
   }
-  require(!documents.empty(), "split_documents", where, "needs at least two documents, given none");
+  require(!documents.empty(), "split_documents", where, "needs documents, given none");
   std::vector<uint32_t> draws;
   for (const Document& document : documents) draws.push_back(random_word(seed, stream_id(document.path), 0, 0));
   const auto lowest = static_cast<size_t>(std::min_element(draws.begin(), draws.end()) - draws.begin());

@@ -36,7 +36,7 @@ struct DocumentSplit {
 
 /// Holds out a document when the seeded hash of its path says so (on average `fraction` of them; at least one), then
 /// drops from training whatever `is_near_duplicate` of a held-out document. A single document is first cut at ends of
-/// lines into 100 parts, or where it has a single line, at blanks.
+/// lines into 100 parts, or where fewer than two of those hold text, at blanks; parts without text are left out.
 /// Throws ValueError when there are not two documents that differ.
 DocumentSplit split_documents(std::vector<Document> documents, double fraction, uint64_t seed,
                               Where where = Where::current());

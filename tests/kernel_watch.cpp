@@ -91,7 +91,7 @@ TEST_CASE("a watched row that a backend does not have is missing still", "[kerne
 TEST_CASE("watching begins and ends while other threads run rows", "[kernel_watch]") {
   std::atomic<bool> stop{false};
   std::atomic<int> wrong{0};
-  std::thread other([&] {
+  std::jthread other([&] {
     set_threads(1);
     const Tensor x = full({16}, 1.0), y = full({16}, 0);
     for (int i = 1; !stop; ++i) {
@@ -101,15 +101,19 @@ TEST_CASE("watching begins and ends while other threads run rows", "[kernel_watc
     }
   });
   struct Count : RowWatcher {
-    Count() { watch_rows(cpu, this); }
-    ~Count() override { watch_rows(cpu, nullptr); }
+    explicit Count(std::atomic<int>& wrong) : wrong(wrong) { watch_rows(cpu, this); }
+    ~Count() override {
+      watch_rows(cpu, nullptr);
+      wrong += begun != ended;  // nobody is at one
+    }
     void before(const KernelRow&, std::span<const View>) override { ++begun; }
     void after(const KernelRow&, std::span<const View>) override { ++ended; }
+    std::atomic<int>& wrong;
     std::atomic<int> begun{0}, ended{0};
   };
   const Tensor x = full({4}, 1.0);
   for (int i = 0; i < 2000; ++i) {
-    const Count count;
+    const Count count(wrong);
     kernels::fill(cpu, x, i);
     wrong += count.begun < 1;
   }

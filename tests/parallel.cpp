@@ -156,13 +156,13 @@ TEST_CASE("results do not depend on the number of threads", "[parallel]") {
   });
 }
 
-TEST_CASE("threads in one context are told of their own data alone", "[parallel]") {
+TEST_CASE("threads in the process's context are told of their own data alone", "[parallel]") {
   std::atomic<bool> stop{false};
   std::atomic<int> innocent{0}, told{0};
   const auto rows = [](int64_t label) {
     return item(cross_entropy(full({8, 10}, 0.5), full({8}, static_cast<double>(label), Dtype::i64)));
   };
-  std::thread other([&] {
+  std::jthread other([&] {
     const ThreadsScope one(1);
     while (!stop) try {
         rows(3);

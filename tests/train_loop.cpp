@@ -65,7 +65,7 @@ TEST_CASE("a bert with dropout stopped and resumed in the middle of an epoch lea
 }
 
 TEST_CASE("a run killed at any file call goes on as if nothing had happened", "[train]") {
-  const ThreadScope one(1);  // a child of fork() has no thread team
+  const ThreadScope one(1);  // ThreadSanitizer allows a child of fork() no threads
   const Scratch scratch;
   auto options = [&](const char* name) {
     RunOptions out = small_run(scratch / name);

@@ -66,11 +66,11 @@ double memory_rate(const std::vector<Part>& parts, const Pattern& pattern, doubl
   };
   try {
     for (size_t i = 0; i < parts.size(); ++i) team.emplace_back(work, i);
-  } catch (const std::system_error& error) {
+  } catch (const std::exception& error) {
     go_on = false;
     (void)gate.arrive(static_cast<std::ptrdiff_t>(parts.size() + 1 - team.size()));
     throw ValueError(join("[bench] memory is measured with ", parts.size(), " more threads; the system starts ",
-                          team.size(), ": ", error.code().message()));
+                          team.size(), ": ", error.what()));
   }
   const auto times = train::time_calls(
       [&] {

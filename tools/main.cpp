@@ -60,7 +60,7 @@ void refuse_empty_numbers(CLI::App& command) {
     const std::string type = option->get_type_name();
     const auto is = [&](const char* name) { return type.starts_with(name); };
     const auto fault = [](const std::string& word) { return word.empty() ? "a number, given nothing" : ""; };
-    if (is("INT") || is("UINT") || is("FLOAT")) option->check({fault, "", ""});
+    if (is("INT") || is("UINT") || is("FLOAT") || is("WIDTHS")) option->check({fault, "", ""});
   }
   for (CLI::App* inner : command.get_subcommands({})) refuse_empty_numbers(*inner);
 }

@@ -40,8 +40,11 @@ CLI::Validator whole_number() {
 
 CLI::Validator place_for_a_file() {
   const auto fault = [](const std::string& path) {
-    const std::string directory = std::filesystem::path(path).parent_path().string();
-    const bool fits = ::access(directory.empty() ? "." : directory.c_str(), W_OK) == 0;
+    namespace fs = std::filesystem;
+    const fs::path parent = fs::path(path).parent_path(), directory = parent.empty() ? "." : parent;
+    std::error_code error;
+    const bool fits = fs::is_directory(directory, error) && ::access(directory.c_str(), W_OK | X_OK) == 0 &&
+                      !fs::is_directory(path, error);
     return fits ? std::string() : join("a file in a directory that can be written to, given ", path);
   };
   return {fault, "", ""};

@@ -32,7 +32,7 @@ class Task {
   virtual const data::BatchSource& batches() const = 0;
   /// Samples of a micro-batch.
   virtual int64_t samples_per_batch() const = 0;
-  /// Whether they are laid end to end, as one sample that is as long in no other micro-batch.
+  /// Whether they are laid end to end, as one sample, whose length differs from one micro-batch to the next.
   virtual bool packs_samples() const { return false; }
   virtual Forward forward(const data::Batch& batch) = 0;
   /// Numbers on data that is not trained on; names start with "eval_". Looks at `stop` between batches and returns

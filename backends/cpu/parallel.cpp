@@ -92,12 +92,12 @@ std::array<Block, 2>& blocks() { return thread_own<std::array<Block, 2>>(); }
 }  // namespace
 
 void rehearse_tiles(bool on) {
-  rehearsing = on;
   const auto begin_anew = [](const void*, int64_t) {
     for (Block& block : blocks()) block.reset();
   };
-  if (Team* const helpers = team()) return helpers->each(begin_anew, nullptr);
-  begin_anew(nullptr, 0);
+  Team* const helpers = team();  // which may throw, before anything is changed
+  rehearsing = on;
+  helpers ? helpers->each(begin_anew, nullptr) : begin_anew(nullptr, 0);
 }
 
 void* scratch(int64_t bytes, Workspace use) {

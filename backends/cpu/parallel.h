@@ -13,7 +13,7 @@ void parallel_tiles(int64_t count, int64_t grain, void (*body)(const void* conte
 /// order. Tiles depend on the sizes alone, so a result that is combined tile by tile never depends on the number of
 /// threads. Threads claim tiles one at a time: one that is slow, or sleeps, delays the others by a tile at most.
 /// Choose a grain worth some 10 us: up to one tile, and inside another parallel_for, all runs on the calling thread.
-/// What a body throws, the first of them if several do, is thrown here when the other tiles are done.
+/// What the lowest tile that fails throws is thrown here: when the others are done, or on one thread at once.
 template <class Body>
 void parallel_for(int64_t count, int64_t grain, const Body& body) {
   parallel_tiles(

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <system_error>
 #include <utility>
 
 #include "cinta/core/error.h"
@@ -48,7 +47,8 @@ void take_place([[maybe_unused]] int index) {
 #endif
 }
 
-/// How many forks lie between this process and the one that was started.
+/// How many forks lie between this process and the one that was started: asked in each loop, where the process's number
+/// would be a call of the system.
 int forks() {
   static std::atomic<int> count{0};
   [[maybe_unused]] static const int counts = pthread_atfork(nullptr, nullptr, [] { ++count; });
@@ -64,14 +64,15 @@ Team::Team(int size)
     : shares_(static_cast<size_t>(size)),
       turns_(size <= static_cast<int>(std::thread::hardware_concurrency()) ? 5000 : 0),
       forks_(forks()) {
+  helpers_.reserve(static_cast<size_t>(size));
   sigset_t all, before;  // signals go to threads that have handlers' stacks
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   std::string refusal;
   try {
     for (int i = 1; i < size; ++i) helpers_.emplace_back([this, i] { help(i); });
-  } catch (const std::system_error& error) {
-    refusal = error.code().message();
+  } catch (const std::exception& error) {
+    refusal = error.what();
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (refusal.empty()) return;
@@ -83,11 +84,14 @@ Team::Team(int size)
 Team::~Team() { end_helpers(); }
 
 void Team::end_helpers() {
+  if (is_of_another_process()) {  // only their names came along, which may be those of threads of the child
+    (void)new std::vector(std::move(helpers_));
+    return;
+  }
   ends_ = true;
   ++loop_;
   loop_.notify_all();
-  for (std::thread& helper : helpers_)  // a forked child has inherited their names alone
-    is_of_another_process() ? helper.detach() : helper.join();
+  for (std::thread& helper : helpers_) helper.join();
 }
 
 void Team::run(uint32_t tiles, uint32_t how, Body body, const void* context) {
@@ -119,17 +123,18 @@ void Team::run(uint32_t tiles, uint32_t how, Body body, const void* context) {
     if (const uint32_t now = done_.load(std::memory_order_acquire); now != wanted)
       done_.wait(now, std::memory_order_acquire);
   }
-  if (failed_.load(std::memory_order_relaxed)) [[unlikely]] {
-    failed_ = false;
+  if (failure_) [[unlikely]]
     std::rethrow_exception(std::exchange(failure_, nullptr));
-  }
 }
 
 void Team::do_tile(int64_t tile) {
   try {
     body_(context_, tile);
   } catch (...) {
-    if (!failed_.exchange(true)) failure_ = std::current_exception();
+    const std::lock_guard lock(failing_);
+    if (failure_ && failed_tile_ < tile) return;
+    failure_ = std::current_exception();
+    failed_tile_ = tile;
   }
 }
 

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <exception>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -27,7 +28,7 @@ class Team {
   /// Calls `body(context, tile)` once for each of fewer than 2^31 tiles. Threads claim them one at a time: each those
   /// of its own share first, the same from loop to loop, whose operands its caches hold; then shares that nobody has
   /// begun, as their threads sleep or do something else; and, after a while, what is left of those at work. Throws what
-  /// a tile does, the first of them, when all are done.
+  /// the lowest tile that fails does, when all are done.
   void claim(int64_t tiles, Body body, const void* context) { run(static_cast<uint32_t>(tiles), 0, body, context); }
   /// Calls `body(context, i)` once on each thread i, the calling one being 0.
   void each(Body body, const void* context) { run(0, one_each, body, context); }
@@ -69,8 +70,9 @@ class Team {
   Body body_ = nullptr;
   const void* context_ = nullptr;
   std::atomic<uint32_t> tiles_{0};  ///< read by those, too, that look whether there is something left
-  std::atomic<bool> failed_{false};
-  std::exception_ptr failure_;  ///< of the first tile that failed, which wrote it
+  std::mutex failing_;
+  std::exception_ptr failure_;  ///< of the lowest tile that failed, as one thread alone would throw
+  int64_t failed_tile_ = 0;
 
   /// Recent loops that the last thread came to late, less those it came to soon. Written by the calling thread.
   std::atomic<int> late_{0};

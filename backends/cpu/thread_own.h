@@ -5,7 +5,7 @@
 namespace cinta {
 
 /// This thread's T, made of `arguments` at first use. It goes when the thread ends; what runs later still on that
-/// thread, as the destructor of a static object, is given another.
+/// thread, as the destructor of a static object, is given another, which nobody frees.
 template <class T, class... Arguments>
 T& thread_own(Arguments&&... arguments) {
   static thread_local constinit T* own = nullptr;
