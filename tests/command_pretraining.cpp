@@ -66,6 +66,15 @@ TEST_CASE("a BERT is pre-trained with both heads and used further", "[command]")
   CHECK(read_bytes(model + "/metrics.jsonl") == log);
 }
 
+TEST_CASE("a BERT trained on another device fills its lines there", "[command]") {
+  const Scratch scratch;
+  const Finished finished =
+      run_cinta(bert(write_texts(scratch, "text", "value_"), scratch / "run", {"--device", "reference"}, "12"));
+  INFO(finished.error);
+  CHECK(finished.code == 0);
+  CHECK(fs::exists(scratch / "run/model.safetensors"));
+}
+
 TEST_CASE("pairs that cannot be made are refused", "[command]") {
   const Scratch scratch;
   const std::string text = write_texts(scratch, "text", "value_"), model = scratch / "run";
