@@ -16,6 +16,7 @@
 #include "cinta/ops/loss.h"
 #include "cinta/ops/matmul.h"
 #include "cinta/ops/reduce.h"
+#include "cinta/ops/softmax.h"
 #include "data_helpers.h"
 
 using namespace cinta;
@@ -304,6 +305,12 @@ TEST_CASE("an op to be kept that never runs is refused, with those that do", "[c
   const std::string error = error_of<ValueError>([] { bert_step("selective:self_attention,gleu"); });
   CHECK(error.find("no op 'gleu' to keep runs in the segment; those that do: ") != std::string::npos);
   CHECK(error.find("self_attention") != std::string::npos);
+  // One that ran inside another op is on no tape, and nothing could be kept of it.
+  const auto inner = [](std::span<const Tensor> in) { return std::vector<Tensor>{softmax(transpose(in[0], 0, 1))}; };
+  Tensor x = full({3, 4}, 1.0);
+  require_gradient(x);
+  CHECK(error_of<ValueError>([&] { checkpoint_segment(inner, {x}, {"contiguous"}, Where()); }).find("'contiguous'") !=
+        std::string::npos);
 }
 
 TEST_CASE("an op to be kept may run where nothing is trained", "[checkpointing]") {

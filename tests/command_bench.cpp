@@ -6,6 +6,7 @@
 
 #include "cinta/backends/kernel.h"
 #include "cinta/models/bert/config.h"
+#include "cinta/train/timing.h"
 #include "command_helpers.h"
 #include "svg.h"
 
@@ -168,6 +169,12 @@ TEST_CASE("cinta bench rows times every row", "[command_bench]") {
     // a recipe for contributors, which only this program has
     if (row->name() != std::string("hardswish") && row->name() != std::string("hardswish_backward"))
       CHECK(told.contains(row->name()));
+}
+
+TEST_CASE("the spread of times lies between the quartiles, of two as well", "[command_bench]") {
+  CHECK(train::Statistics({1, 3}).spread == 0.5);
+  CHECK(train::Statistics({5, 1, 2, 3, 4}).spread == Approx(2.0 / 3));
+  CHECK(train::Statistics({7}).spread == 0);
 }
 
 TEST_CASE("a step or rows that cannot be timed are refused in a line", "[command_bench]") {
