@@ -68,26 +68,45 @@ struct Woven {
   LinesAhead lines(int64_t first) const { return lines_of(data, k, row, strips, first); }
   int64_t line_count() const { return k * lines_of_row(strips * static_cast<int64_t>(sizeof(*data))); }
 
-  void pack(float* out) const {
-    constexpr int64_t ahead = 96;  // rows: they lie too far apart for the machine to see what comes next
-    const int64_t words_of_step = pitch(), words_from_panel = panel_words();
-    for (int64_t w = 0; w < words(); ++w, out += words_of_step) {
-      const typename Tile::Value* step = data + w * Tile::steps_per_word * row;
-      if ((w + 1) * Tile::steps_per_word + ahead <= k)
-        for (int64_t r = 0; r < Tile::steps_per_word; ++r)  // begun lines, too
-          prefetch_far(step + (ahead + r) * row, strips * static_cast<int64_t>(sizeof(*step)) + 62);
-      const bool paired = (w + 1) * Tile::steps_per_word <= k;
-      float* words_of_panel = out;
-      for (int64_t strip = 0; strip < strips; strip += width, words_of_panel += words_from_panel)
-        pack_step(words_of_panel, words_of_step, step + strip, strips - strip, paired);
-    }
-  }
+  void pack(float* out) const { width == panel_rows ? pack_panels<panel_rows>(out) : pack_panels<panel_columns>(out); }
 
  private:
+  template <int64_t width>
+  void pack_panels(float* out) const {
+    constexpr int64_t at_once = 4, words_of_step = round_up(width, vector_width);
+    int64_t w = 0;
+    for (; w + at_once <= k / Tile::steps_per_word; w += at_once)
+      pack_words<width, at_once>(out + w * words_of_step, w);
+    for (; w < words(); ++w) pack_words<width, 1>(out + w * words_of_step, w);
+  }
+
+  /// `count` words of every strip, from word w on. Several at once: panels lie far apart, and whole lines are written.
+  template <int64_t width, int64_t count>
+  void pack_words(float* out, int64_t w) const {
+    constexpr int64_t ahead = 96;  // rows: they lie too far apart for the machine to see what comes next
+    constexpr int64_t steps = Tile::steps_per_word, words_of_step = round_up(width, vector_width);
+    const int64_t words_from_panel = panel_words();
+    const typename Tile::Value* step = data + w * steps * row;
+    if ((w + count) * steps + ahead <= k)
+      for (int64_t r = 0; r < count * steps; ++r)  // begun lines, too
+        prefetch_far(step + (ahead + r) * row, strips * static_cast<int64_t>(sizeof(*step)) + 62);
+    const bool paired = (w + count) * steps <= k;
+    const auto pack_panel = [&](int64_t strip, int64_t exist) {
+#pragma GCC unroll 4
+      for (int64_t i = 0; i < count; ++i)
+        pack_step<width>(out + i * words_of_step, step + i * steps * row + strip, exist, paired);
+      out += words_from_panel;
+    };
+    int64_t strip = 0;
+    for (; strip + words_of_step <= strips; strip += width) pack_panel(strip, words_of_step);
+    for (; strip < strips; strip += width) pack_panel(strip, strips - strip);
+  }
+
   /// A panel's words of one step, zeros where strips end; what is beyond its width may be anything. The second row of a
   /// pair may not exist.
-  void pack_step(float* out, int64_t count, const typename Tile::Value* step, int64_t exist,
-                 [[maybe_unused]] bool paired) const {
+  template <int64_t width>
+  void pack_step(float* out, const typename Tile::Value* step, int64_t exist, [[maybe_unused]] bool paired) const {
+    constexpr int64_t count = round_up(width, vector_width);
     if constexpr (Tile::steps_per_word == 1) {
       for (int64_t half = 0; half < count; half += vector_width)
         *reinterpret_cast<Vector*>(out + half) = load_first(step + half, exist - half);
@@ -99,7 +118,7 @@ struct Woven {
       const __m512i upper = _mm512_maskz_loadu_epi16(mask, step),
                     lower = paired ? _mm512_maskz_loadu_epi16(mask, step + row) : _mm512_setzero_si512();
       _mm512_store_si512(out, _mm512_permutex2var_epi16(upper, (__m512i)front, lower));
-      if (count > vector_width)
+      if constexpr (count > vector_width)
         _mm512_store_si512(out + vector_width, _mm512_permutex2var_epi16(upper, (__m512i)back, lower));
     }
   }
