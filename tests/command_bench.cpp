@@ -197,8 +197,12 @@ TEST_CASE("a step or rows that cannot be timed are refused in a line", "[command
   refused({"step", "--config", config, "--model", "bert-mini"}, {"--config", "--model"});
   refused({"step", "--config", scratch / "nothing.json"}, {"nothing.json"});
   refused({"step", "--config", no_json}, {"no.json"});
+  refused({"step", "--model", "mlp", "--layers", mlp_layers, "--steps", "1", "--precision", "bf16/wide=mlp.layer.1"},
+          {"an op at or below mlp.layer.1"});
   refused({"step", "--model", "mlp", "--layers", "784,ten"}, {"--layers", "ten"});
-  refused({"step", "--model", "mlp", "--layers", "784"}, {"--layers"});
+  refused({"step", "--model", "mlp", "--layers", "784"}, {"--layers", "at least 2"});
+  for (const char* layers : {"784,,10", ",784,10", "784,10,", ""})
+    refused({"step", "--model", "mlp", "--layers", layers}, {"--layers", layers});
   refused({"step", "--model", "mlp", "--layers", "784,0"}, {"at least 1"});
   refused({"step", "--model", "mlp", "--sequence", "8"}, {"--sequence", "BERT"});
   refused({"step", "--layers", "784,10"}, {"--layers", "mlp"});

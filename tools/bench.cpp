@@ -13,13 +13,13 @@
 #include "tools/bench_step.h"
 #include "tools/commands.h"
 #include "tools/train_options.h"
+#include "tools/widths.h"
 
 namespace cinta::tools {
 namespace {
 
 struct StepOptions {
-  std::string model = "bert-mini", config, plot, precision = "fp32";
-  std::vector<int64_t> layers{784, 512, 512, 10};
+  std::string model = "bert-mini", config, plot, precision = "fp32", layers = "784,512,512,10";
   std::vector<std::string> without;
   int64_t batch = 16, sequence = 128, masked = 20, warmup = 3, steps = 30;
   int threads = 0;
@@ -50,8 +50,8 @@ SampleStep make_sample(const StepOptions& options, StepSubject& subject) {
       .steps = options.steps};
   if (options.model == "mlp") {
     require_none(options.of_bert, "a BERT");
-    subject.sizes = options.layers;
-    return sample_step({.architecture = "mlp", .sizes = options.layers}, {.batch = options.batch}, cpu);
+    subject.sizes = widths_of(options.layers);
+    return sample_step({.architecture = "mlp", .sizes = subject.sizes}, {.batch = options.batch}, cpu);
   }
   require_none(options.of_mlp, "mlp");
   subject.unit = "tokens";
@@ -105,11 +105,10 @@ void add_step(CLI::App& bench) {
       command->add_option("--model", options->model, "mlp, or bert-tiny, bert-mini, bert-small, bert-base, bert-large")
           ->capture_default_str();
   CLI::Option* config = command->add_option("--config", options->config, "config.json of a BERT")->excludes(model);
-  CLI::Option* layers = command->add_option("--layers", options->layers, "an MLP's widths: 784,512,512,10")
-                            ->delimiter(',')
+  CLI::Option* layers = command->add_option("--layers", options->layers, "an MLP's widths")
+                            ->capture_default_str()
                             ->type_name("WIDTHS")
-                            ->expected(2, 64)
-                            ->check(at_least(1));
+                            ->check(are_widths(2));
   number("--batch", options->batch, 1, "samples or sequences");
   CLI::Option* sequence = number("--sequence", options->sequence, 1, "tokens of a sequence");
   CLI::Option* masked = number("--masked", options->masked, 1, "tokens of a sequence that are guessed");

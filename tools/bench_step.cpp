@@ -9,6 +9,7 @@
 #include "cinta/autograd/tape.h"
 #include "cinta/core/context.h"
 #include "cinta/optim/adamw.h"
+#include "cinta/train/precision.h"
 
 namespace cinta::tools {
 namespace {
@@ -37,6 +38,7 @@ class Stepper {
       sample_.autocast->products->update(optimizer_.gradient_factor());
     optimizer_.zero_gradients();
     clock.at[stage_count] = train::seconds();
+    if (sample_.autocast) train::require_modules_met(*sample_.autocast, Where());
     last_loss = item(loss);
     return clock;
   }

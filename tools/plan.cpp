@@ -40,7 +40,9 @@ train::StepCost cost_of(const Options& options, models::Module& model, const Cal
     const autograd::AutocastScope types(autocast);
     return loss();
   };
-  return train::step_cost(model, forward, *optimizer);
+  train::StepCost cost = train::step_cost(model, forward, *optimizer);
+  if (autocast) train::require_modules_met(*autocast, Where());
+  return cost;
 }
 
 train::StepCost step_of(const Options& options) {

@@ -9,13 +9,13 @@ namespace cinta::tools {
 namespace {
 
 /// Appends the widths to `out`; what is wrong with the text, or nothing.
-std::string fault_of(const std::string& text, std::vector<int64_t>& out) {
+std::string fault_of(const std::string& text, size_t least, std::vector<int64_t>& out) {
   const char *at = text.data(), *end = text.data() + text.size();
   while (true) {
     const auto [stop, error] = std::from_chars(at, end, out.emplace_back());
-    if (error != std::errc() || (stop != end && *stop != ','))
-      return join("widths are numbers such as 784,512,10, given '", text, "'");
-    if (stop == end) return "";
+    if (error != std::errc() || (stop != end && *stop != ',') || out.back() < 1)
+      return join("widths are numbers of at least 1, such as 784,512,10, given '", text, "'");
+    if (stop == end) return out.size() < least ? join("at least ", least, " widths, given '", text, "'") : "";
     at = stop + 1;
   }
 }
@@ -24,15 +24,15 @@ std::string fault_of(const std::string& text, std::vector<int64_t>& out) {
 
 std::vector<int64_t> widths_of(const std::string& text) {
   std::vector<int64_t> out;
-  const std::string fault = fault_of(text, out);
+  const std::string fault = fault_of(text, 1, out);
   require(fault.empty(), "mlp", Where(), fault);
   return out;
 }
 
-CLI::Validator are_widths() {
-  return {[](const std::string& text) {
+CLI::Validator are_widths(size_t least) {
+  return {[least](const std::string& text) {
             std::vector<int64_t> widths;
-            return fault_of(text, widths);
+            return fault_of(text, least, widths);
           },
           "", ""};
 }

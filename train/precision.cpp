@@ -78,6 +78,13 @@ std::optional<autograd::Autocast> parse_precision(std::string_view name, Where w
   return autograd::Autocast{.products = std::make_shared<autograd::NarrowProducts>(recipe, where)};
 }
 
+void require_modules_met(const autograd::Autocast& types, Where where) {
+  if (!types.met) return;
+  for (const autograd::ModulePolicy& module : types.modules)
+    require(types.met->contains(module.path), "precision", where, "an op at or below ", module.path,
+            ", which has a policy of its own: none has run there in this step");
+}
+
 void add_counts(MetricFields& fields, const std::vector<autograd::NarrowProducts::LayerCounts>& counts) {
   constexpr const char* names[] = {"input", "weight", "gradient"};
   autograd::NarrowProducts::Count all;
@@ -97,11 +104,7 @@ void add_counts(MetricFields& fields, const std::vector<autograd::NarrowProducts
 }
 
 void PrecisionNote::on_step_end(const Moment& now) {
-  const std::optional<autograd::Autocast>& types = now.options.autocast;
-  if (!types || !types->met) return;
-  for (const autograd::ModulePolicy& module : types->modules)
-    require(types->met->contains(module.path), "precision", Where(), "an op at or below ", module.path,
-            ", which has a policy of its own: none has run there in this step");
+  if (now.options.autocast) require_modules_met(*now.options.autocast, Where());
 }
 
 void PrecisionNote::on_train_begin(const Moment& now) {
