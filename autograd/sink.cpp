@@ -109,6 +109,37 @@ Tensor Sink::shadow_to_write(const Tensor& sum) {
   return {};
 }
 
+namespace {
+
+/// Lets the leaf's hooks change its gradient. What they put in its place is copied to where that was: the buffer is
+/// the leaf's own, later walks add to it, and what a hook hands in may be a view, or somebody else's.
+void run_hooks(Slot& slot) {
+  for (LeafHook& hook : slot.hooks) {
+    const Tensor before = slot.gradient;
+    hook(slot.gradient);
+    Tensor given = slot.gradient;
+    require<ShapeError>(given && given.shape() == before.shape() && given.dtype() == before.dtype(), "hook", Where(),
+                        "a hook leaves a gradient's shape and type: ", before.dtype(), before.shape(), " became ",
+                        given);
+    require<DeviceError>(given.device() == before.device(), "hook", Where(), "a hook leaves a gradient on ",
+                         before.device(), ", given ", given);
+    const bool same_storage = given.storage() == before.storage();
+    if (same_storage && given.offset() == before.offset() && given.strides() == before.strides()) continue;
+    require(!context().captures(), "hook", Where(), "a hook of a captured step changes the gradient where it is");
+    CategoryScope scope(Category::gradients);
+    if (mode().recording) {
+      slot.gradient = apply(Copy{"own_gradient"}, Where(), given);
+      continue;
+    }
+    if (same_storage) given = apply(Copy{"own_gradient"}, Where(), given);  // they may overlap
+    kernels::copy(before.device(), before, given);
+    before.storage()->mark_written("hook");
+    slot.gradient = before;
+  }
+}
+
+}  // namespace
+
 void settle_leaf(Slot& slot) {
   Tensor sum = std::move(slot.incoming);
   slot.incoming = {};
@@ -134,18 +165,7 @@ void settle_leaf(Slot& slot) {
     }
     slot.set_gradient(true);
   }
-  if (!slot.hooks.empty() && slot.asked_for_gradient())
-    for (LeafHook& hook : slot.hooks) {
-      const Shape shape = slot.gradient.shape();
-      const Dtype dtype = slot.gradient.dtype();
-      const Storage* place = slot.gradient.storage().get();
-      hook(slot.gradient);
-      require(!context().captures() || !slot.gradient || slot.gradient.storage().get() == place, "hook", Where(),
-              "a hook of a captured step changes the gradient where it is");
-      require<ShapeError>(slot.gradient && slot.gradient.shape() == shape && slot.gradient.dtype() == dtype, "hook",
-                          Where(), "a hook leaves a gradient's shape and type: ", dtype, shape, " became ",
-                          slot.gradient);
-    }
+  if (!slot.hooks.empty() && slot.asked_for_gradient()) run_hooks(slot);
 }
 
 }  // namespace cinta::autograd

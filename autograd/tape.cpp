@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <utility>
 
 #include "cinta/autograd/autocast.h"
 #include "cinta/autograd/sink.h"
@@ -31,25 +32,19 @@ class Walk {
       capture_slots_.push_back(inputs[i].slot);
     }
   }
-  ~Walk() {  // also after an error: leave no state of this walk behind
+  ~Walk() {  // also after an error: leave no state of this walk behind, and that of a walk around it as it was
     for (auto& slot : capture_slots_) slot->capture = -1;
-    for (auto& slot : roots_)
-      if (slot.slot) slot.slot->incoming = {};
-    auto reset = [this](const std::shared_ptr<Slot>& slot) {
-      if (!slot) return;
-      if (running_ && slot->leaf && !capturing_) slot->has_gradient = false;  // part of a sum, or not written at all
-      slot->pending = 0;
-      slot->incoming = {};
-    };
-    for (auto& slot : passed_slots_) reset(slot);
+    if (owns_slots_) clear_slots();
     for (auto& node : nodes_)
-      if (node)
-        for (auto& slot : node->inputs) reset(slot);
+      if (node) node->needed = false;
+    for (auto& [slot, pending, incoming] : slots_around_) slot->pending = pending, slot->incoming = std::move(incoming);
+    for (auto& node : nodes_around_) node->needed = true;
   }
 
   std::vector<Tensor> run() {
     const Phase phase("backward");
     collect();
+    set_aside();
     count();
     seed();
     Scoped recording(&Mode::recording, options_.create_graph);
@@ -57,8 +52,10 @@ class Walk {
     const AutocastScope given(std::nullopt);
     running_ = true;
     for (auto& node : nodes_) {
-      if (node->needed) step(*node);
-      if (!options_.retain_graph && !options_.create_graph && node->needed) pass(node);
+      if (!node->needed) continue;
+      step(*node);
+      node->needed = false;
+      if (!keeps_graph()) pass(node);
     }
     running_ = false;
     return std::move(captured_);
@@ -67,6 +64,8 @@ class Walk {
  private:
   /// True iff this walk, and not one around it, is to return the slot's gradient.
   bool captured(const Slot& slot) const { return slot.capture >= 0 && slot.captured_by == this; }
+
+  bool keeps_graph() const { return options_.retain_graph || options_.create_graph; }
 
   bool wanted(const Slot& slot) const {
     return captured(slot) || (!capturing_ && slot.leaf) || (slot.producer && slot.producer->needed);
@@ -80,7 +79,11 @@ class Walk {
               slot.passed_by ? slot.passed_by : "", " was released by an earlier walk; use retain_graph there");
       if (!slot.producer || slot.producer->met_by == walk) return;
       slot.producer->met_by = walk;
-      slot.producer->needed = false;
+      if (std::exchange(slot.producer->needed, false)) {
+        nodes_around_.push_back(slot.producer);
+        require(keeps_graph(), "backward", where_, "retain_graph where a walk around this one has yet to come to ",
+                slot.producer->name());
+      }
       if (!(options_.stop_at_inputs && captured(slot))) open.push_back(slot.producer);
     };
     for (const Tensor& root : roots_) {
@@ -95,6 +98,33 @@ class Walk {
       nodes_.push_back(std::move(node));
     }
     std::sort(nodes_.begin(), nodes_.end(), [](auto& a, auto& b) { return a->number > b->number; });
+  }
+
+  void clear_slots() {
+    for (auto& slot : roots_)
+      if (slot.slot) slot.slot->incoming = {};
+    auto reset = [this](const std::shared_ptr<Slot>& slot) {
+      if (!slot) return;
+      if (running_ && slot->leaf && !capturing_) slot->has_gradient = false;  // part of a sum, or not written at all
+      slot->pending = 0;
+      slot->incoming = {};
+    };
+    for (auto& slot : passed_slots_) reset(slot);
+    for (auto& node : nodes_)
+      if (node)
+        for (auto& slot : node->inputs) reset(slot);
+  }
+
+  /// What a walk around this one, from a hook or a rule of which this one runs, has added up so far.
+  void set_aside() {
+    const auto keep = [this](const std::shared_ptr<Slot>& slot) {
+      if (!slot || (slot->pending == 0 && !slot->incoming)) return;
+      slots_around_.push_back({slot, std::exchange(slot->pending, 0), std::exchange(slot->incoming, {})});
+    };
+    for (const auto& node : nodes_)
+      for (const auto& slot : node->inputs) keep(slot);
+    for (const Tensor& root : roots_) keep(root.slot);
+    owns_slots_ = true;
   }
 
   void count() {
@@ -186,9 +216,17 @@ class Walk {
   const WalkOptions& options_;
   Where where_;
   bool capturing_ = false;
-  bool running_ = false;  ///< also when an error has ended the walk among its nodes
+  bool owns_slots_ = false;  ///< what slots hold from now on is this walk's
+  bool running_ = false;     ///< also when an error has ended the walk among its nodes
   std::vector<std::shared_ptr<Node>> nodes_;
   std::vector<std::shared_ptr<Slot>> passed_slots_, capture_slots_;
+  struct Around {
+    std::shared_ptr<Slot> slot;
+    int pending;
+    Tensor incoming;
+  };
+  std::vector<Around> slots_around_;  ///< of the walk that this one runs in
+  std::vector<std::shared_ptr<Node>> nodes_around_;
   std::vector<Tensor> captured_;
 };
 

@@ -1,0 +1,85 @@
+// Hooks that put another tensor in a gradient's place, and walks that run inside a walk.
+#include <catch2/catch.hpp>
+#include <optional>
+
+#include "cinta/autograd/mode.h"
+#include "cinta/autograd/tape.h"
+#include "cinta/ops/elementwise.h"
+#include "cinta/ops/matmul.h"
+#include "cinta/ops/reduce.h"
+#include "cinta/ops/shape.h"
+#include "cinta/optim/sgd.h"
+#include "autocast_helpers.h"
+#include "data_helpers.h"
+
+using namespace cinta;
+using namespace cinta::autograd;
+using namespace cinta::testing;
+
+namespace {
+
+Tensor leaf_of(const Shape& shape, float first) {
+  std::vector<float> numbers(static_cast<size_t>(shape.numel()));
+  for (float& number : numbers) number = first++;
+  Tensor leaf = from_values(numbers, shape);
+  return require_gradient(leaf);
+}
+
+}  // namespace
+
+TEST_CASE("what a hook puts in a gradient's place is copied to where that was", "[autograd]") {
+  const Tensor x = detach(leaf_of({4, 3}, 1));
+  const auto gradient_after = [&](const LeafHook& hook, int walks, bool with_optimizer) {
+    const Tensor w = leaf_of({2, 3}, 1);
+    w.slot->hooks.push_back(hook);
+    std::optional<optim::Sgd> optimizer;
+    if (with_optimizer) optimizer.emplace(std::vector<optim::Parameter>{{"w", w}});
+    for (int i = 0; i < walks; ++i) backward(sum(linear(x, w)));
+    return values(gradient(w));
+  };
+  const Tensor zero = full({2, 3}, 0);
+  for (const bool with_optimizer : {false, true})
+    for (const int walks : {1, 2, 3}) {
+      const float n = static_cast<float>(walks);
+      const std::vector<float> plain{22 * n, 26 * n, 30 * n, 22 * n, 26 * n, 30 * n};
+      const auto turned = [](Tensor& g) { g = transpose(contiguous(transpose(g, 0, 1)), 0, 1); };
+      const auto spread = [](Tensor& g) { g = expand(mean(g, {0}, true), g.shape()); };
+      const auto of_itself = [](Tensor& g) { g = expand(slice(g, 0, 1, 2), g.shape()); };
+      for (const LeafHook& hook : {LeafHook(turned), LeafHook(spread), LeafHook(of_itself)})
+        CHECK(gradient_after(hook, walks, with_optimizer) == plain);
+      CHECK(gradient_after([&](Tensor& g) { g = zero; }, walks, with_optimizer) == std::vector<float>(6));
+      CHECK(values(zero) == std::vector<float>(6));
+    }
+}
+
+TEST_CASE("a walk inside a walk leaves the outer one's sums alone", "[autograd]") {
+  const Tensor a = leaf_of({2}, 1), b = leaf_of({2}, 3);
+  std::vector<float> found;
+  const auto gradient_with = [&](const Callback<void()>& inner) {
+    clear_gradient(a);
+    b.slot->hooks = {[&](Tensor&) {
+      Scoped on(&Mode::recording, true);
+      inner();
+    }};
+    const Tensor left = a * 3.0, right = b * 2.0;  // what b gets lands before what a gets
+    backward(sum(left) + sum(right));
+    return values(gradient(a));
+  };
+  CHECK(gradient_with([&] { backward(sum(a * 10.0)); }) == std::vector<float>{13, 13});
+  CHECK(gradient_with([&] { found = values(grad({sum(a * 10.0)}, {a})[0]); }) == std::vector<float>{3, 3});
+  CHECK(found == std::vector<float>{10, 10});
+  CHECK(gradient_with([&] { CHECK_THROWS_AS(backward(a * 10.0), ShapeError); }) == std::vector<float>{3, 3});
+}
+
+TEST_CASE("a walk inside a walk may use its graph, and may not use it up", "[autograd]") {
+  const Tensor a = leaf_of({2}, 1), b = leaf_of({2}, 3);
+  const Tensor square = a * a, loss = sum(square) + sum(b * 2.0);
+  std::string refusal;
+  b.slot->hooks = {[&](Tensor&) {
+    refusal = error_of<ValueError>([&] { backward(square, {.seeds = {full({2}, 1)}}); });
+    backward(square, {.retain_graph = true, .seeds = {full({2}, 1)}});
+  }};
+  backward(loss);
+  CHECK(refusal.find("retain_graph where a walk around this one has yet to come to mul") != refusal.npos);
+  CHECK(values(gradient(a)) == std::vector<float>{4, 8});
+}
