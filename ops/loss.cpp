@@ -36,7 +36,7 @@ struct CrossEntropy {
   Tensor forward(const Tensor& x, const Tensor& y) {
     const Dtype dtype = statistics_type(x.dtype());
     Tensor loss = empty(y.shape(), dtype, x.device());
-    row_lse = empty({y.numel()}, dtype, x.device());
+    row_lse = empty({y.numel(), 2}, dtype, x.device());
     kernels::cross_entropy(x.device(), as_flat(loss), row_lse, as_rows(x), as_flat(y), options,
                            context().status(x.device()));
     return loss;

@@ -74,7 +74,7 @@ void try_cross_entropy(const Loss& loss, Dtype dtype, Layout layout, const Value
   trial.accuracy.length = loss.classes;
   const Handle x = trial.input({loss.rows, loss.classes}, dtype, logits, layout);
   const Handle labels = trial.input({loss.rows}, Dtype::i64, labels_of(loss));
-  const Handle out = trial.output({loss.rows}, Dtype::f32), lse = trial.output({loss.rows}, Dtype::f32);
+  const Handle out = trial.output({loss.rows}, Dtype::f32), lse = trial.output({loss.rows, 2}, Dtype::f32);
   trial.run([&](const Call& c) {
     kernels::cross_entropy(c.device, c(out), c(lse), c(x), c(labels), {-100, loss.smoothing}, c.status);
   });
@@ -82,16 +82,20 @@ void try_cross_entropy(const Loss& loss, Dtype dtype, Layout layout, const Value
 
 void try_cross_entropy_backward(const Loss& loss, Dtype dtype, bool in_place) {
   const Shape shape{loss.rows, loss.classes};
-  Values logits = uniform(shape, -4, 4), lse_values(static_cast<size_t>(loss.rows), 0);
+  Values logits = uniform(shape, -4, 4), lse_values;
   for (int64_t r = 0; r < loss.rows; ++r) {
-    for (int64_t j = 0; j < loss.classes; ++j) lse_values[r] += std::exp(logits[r * loss.classes + j]);
-    lse_values[r] = std::log(lse_values[r]);
+    const auto row = logits.begin() + r * loss.classes;
+    const double largest = *std::max_element(row, row + loss.classes);
+    double sum = 0;
+    for (int64_t j = 0; j < loss.classes; ++j) sum += std::exp(row[j] - largest);
+    lse_values.push_back(largest);
+    lse_values.push_back(std::log(sum));
   }
   Trial trial(kernels::cross_entropy_backward,
               join(dtype, shape, " smoothing ", loss.smoothing, in_place ? " in place" : ""));
   const Handle x = in_place ? trial.both(shape, dtype, logits) : trial.input(shape, dtype, logits);
   const Handle dloss = trial.input({loss.rows}, Dtype::f32, uniform(loss.rows, -1, 1, 3));
-  const Handle lse = trial.input({loss.rows}, Dtype::f32, lse_values);
+  const Handle lse = trial.input({loss.rows, 2}, Dtype::f32, lse_values);
   const Handle labels = trial.input({loss.rows}, Dtype::i64, labels_of(loss));
   const Handle dx = in_place ? x : trial.output(shape, dtype);
   trial.run([&](const Call& c) {
@@ -142,7 +146,7 @@ void cross_entropy_contract() {
     trial.accuracy.length = 10;
     const Handle x = trial.input({3, 10}, Dtype::f32, uniform(30, -2, 2));
     const Handle labels = trial.input({3}, Dtype::i64, {4, bad, 9});
-    const Handle out = trial.output({3}, Dtype::f32), lse = trial.output({3}, Dtype::f32);
+    const Handle out = trial.output({3}, Dtype::f32), lse = trial.output({3, 2}, Dtype::f32);
     trial.run([&](const Call& c) { kernels::cross_entropy(c.device, c(out), c(lse), c(x), c(labels), {}, c.status); },
               true);
   }

@@ -18,8 +18,9 @@ struct CrossEntropy {
   float label_smoothing = 0;    ///< mixes the target with the uniform distribution
 };
 
-/// loss[R] (f32, or f64 with f64 logits) and lse[R] = logsumexp of logits[R,V] for labels[R] (i64). A label outside
-/// [0,V) that is not ignored is reported in `status` (a core/context.h Status) and gives loss 0.
+/// loss[R] (f32, or f64 with f64 logits) of logits[R,V] for labels[R] (i64), and lse[R,2], their logsumexp in two parts
+/// whose sum would lose digits beside large logits: the largest one, and log(sum(exp(logits - largest))). A label
+/// outside [0,V) that is not ignored is reported in `status` (a core/context.h Status) and gives loss 0.
 inline constinit Kernel<void(View loss, View lse, View logits, View labels, CrossEntropy, void* status)> cross_entropy{
     "cross_entropy", fused_row};
 /// dlogits[R,V] = dloss[R] * (softmax(logits) - target); dlogits may be logits itself.

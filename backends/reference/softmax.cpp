@@ -9,13 +9,19 @@
 namespace cinta::oracle {
 namespace {
 
-/// log(sum(exp(row))); the largest element is taken out first, so that nothing overflows.
-double logsumexp(const std::vector<double>& row) {
-  double largest = row.empty() ? 0 : row[0], sum = 0;
-  for (double x : row) largest = std::max(largest, x);
-  for (double x : row) sum += std::exp(x - largest);
-  return largest + std::log(sum);
-}
+/// log(sum(exp(row))) as `largest` + `rest`, which would lose digits as one number where the row's are large.
+struct LogSumExp {
+  double largest = -INFINITY, rest = 0;
+  explicit LogSumExp(const std::vector<double>& row) {
+    for (double x : row)
+      if (x > largest) largest = x;
+    double sum = 0;
+    for (double x : row) sum += std::exp(x - largest);
+    rest = std::log(sum);
+  }
+  /// The logarithm of a share.
+  double log_share(double x) const { return (x - largest) - rest; }
+};
 
 /// Calls f(row of y, row of a, row of b) for every row of the last dimension; b may be absent.
 template <class F>
@@ -26,16 +32,16 @@ void each_row(const View& y, const View& a, const View& b, F f) {
 void softmax_rows(View y, View x) {
   each_row(y, x, {}, [](const View& y, const View& x, const View&) {
     const std::vector<double> row = values(x);
-    const double lse = logsumexp(row);
-    for (int64_t j = 0; j < y.size(0); ++j) at(y, j) = std::exp(row[j] - lse);
+    const LogSumExp lse(row);
+    for (int64_t j = 0; j < y.size(0); ++j) at(y, j) = std::exp(lse.log_share(row[j]));
   });
 }
 
 void log_softmax_rows(View y, View x) {
   each_row(y, x, {}, [](const View& y, const View& x, const View&) {
     const std::vector<double> row = values(x);
-    const double lse = logsumexp(row);
-    for (int64_t j = 0; j < y.size(0); ++j) at(y, j) = row[j] - lse;
+    const LogSumExp lse(row);
+    for (int64_t j = 0; j < y.size(0); ++j) at(y, j) = lse.log_share(row[j]);
   });
 }
 
@@ -65,14 +71,15 @@ void cross_entropy_rows(View loss, View lse, View logits, View labels, kernels::
   for (int64_t r = 0; r < logits.size(0); ++r) {
     const std::vector<double> row = values(part(logits, {r}));
     const int64_t label = at(labels, r).integer();
-    const double row_lse = logsumexp(row);
-    at(lse, r) = row_lse;
+    const LogSumExp row_lse(row);
+    at(lse, r, 0) = row_lse.largest;
+    at(lse, r, 1) = row_lse.rest;
     at(loss, r) = 0;
     if (label == options.ignore_index || !inside(label, classes, r, status)) continue;
     double sum = 0;  // of -target * log softmax; a class that the target leaves out adds nothing, whatever its logit
     for (int64_t j = 0; j < classes; ++j)
       if (const double share = target(j, label, classes, options.label_smoothing); share != 0)
-        sum += share * (row_lse - row[j]);
+        sum -= share * row_lse.log_share(row[j]);
     at(loss, r) = sum;
   }
 }
@@ -84,7 +91,7 @@ void cross_entropy_gradient(View dlogits, View dloss, View logits, View lse, Vie
     const int64_t label = at(labels, r).integer();
     const bool counts = label != options.ignore_index && label >= 0 && label < classes;
     for (int64_t j = 0; j < classes; ++j) {
-      const double softmax = std::exp(at(logits, r, j) - at(lse, r));
+      const double softmax = std::exp((at(logits, r, j) - at(lse, r, 0)) - at(lse, r, 1));
       at(dlogits, r, j) = counts ? at(dloss, r) * (softmax - target(j, label, classes, options.label_smoothing)) : 0;
     }
   }

@@ -77,7 +77,8 @@ void cross_entropy_with(View loss, View lse, View logits, View labels, CrossEntr
           });
       }
       loss.as<float>()[r] = sum;
-      lse.as<float>()[r] = largest + rest;
+      lse.as<float>()[2 * r] = largest;
+      lse.as<float>()[2 * r + 1] = rest;
     }
   });
 }
@@ -88,12 +89,14 @@ void cross_entropy(View loss, View lse, View logits, View labels, CrossEntropy o
 
 /// out = the gradient of a piece of a row, in which the label has this place, or none.
 template <class S>
-void gradient_of_piece(float* out, Values<S> x, int64_t count, int64_t label, float scale, float shift, float share,
-                       float smoothing) {
+void gradient_of_piece(float* out, Values<S> x, int64_t count, int64_t label, float scale, const float* lse,
+                       float share, float smoothing) {
+  const float largest = lse[0], rest = lse[1];
   const bool here = label >= 0 && label < count;
-  const float at_label = here ? scale * (math::expm1(x[label] - shift) + (smoothing - share)) : 0;
+  const float at_label = here ? scale * (math::expm1((x[label] - largest) - rest) + (smoothing - share)) : 0;
 #pragma omp simd
-  for (int64_t j = 0; j < count; ++j) out[j] = scale * (math::exp_below_for<is_narrow<S>>(x[j] - shift) - share);
+  for (int64_t j = 0; j < count; ++j)
+    out[j] = scale * (math::exp_below_for<is_narrow<S>>((x[j] - largest) - rest) - share);
   if (here) out[label] = at_label;
 }
 
@@ -106,11 +109,11 @@ void cross_entropy_backward_with(View dlogits, View dloss, View logits, View lse
     for (int64_t r = begin; r < end; ++r) {
       const int64_t label = labels.as<const int64_t>()[r];
       const bool counted = counts(label, classes, options);
-      const float scale = dloss.as<const float>()[r], shift = lse.as<const float>()[r];
+      const float scale = dloss.as<const float>()[r], *parts = lse.as<const float>() + 2 * r;
       each_piece(classes, short_piece<S>, [&](int64_t first, int64_t count) {
         float* out = part_target(dlogits, r, first, gradient);
         if (counted)
-          gradient_of_piece<S>(out, part_values<S>(logits, r, first, count, buffer), count, label - first, scale, shift,
+          gradient_of_piece<S>(out, part_values<S>(logits, r, first, count, buffer), count, label - first, scale, parts,
                                share, smoothing);
         else
           std::fill_n(out, count, 0.0f);
