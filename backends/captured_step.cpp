@@ -53,9 +53,12 @@ CapturedStep::CapturedStep(Device device, const Callback<void()>& step, Where wh
   const Capture capture(device, calls_);
   step();
   capture.check(where);
+  require(!calls_.empty(), name, where, "a step with rows of ", device, ": none has run");
 }
 
 void CapturedStep::replay(Where where) {
+  require(!context().captures(), name, where,
+          "a replay is no part of a step that is captured: its rows would be missing");
   require(context_.flags_are_right(), name, where,
           "each gradient that the step writes or reads is there, or cleared, before a replay as it was before the step "
           "was captured: clear gradients in the step, or before each replay");

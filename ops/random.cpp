@@ -6,6 +6,12 @@
 #include "cinta/ops/shape.h"
 
 namespace cinta {
+namespace {
+
+/// In [0, 1), also as the f32 that kernels are given.
+bool is_probability(double p) { return p >= 0 && static_cast<float>(p) < 1; }
+
+}  // namespace
 
 Random::Random(uint64_t seed, Device device) {
   CategoryScope scope(Category::workspace);
@@ -23,7 +29,7 @@ void Random::set(int64_t index, int64_t value) {
 RandomSite Random::site(std::string_view name) const { return {state_, stream_id(name)}; }
 
 DropoutSite Random::site(std::string_view name, double p, Where where) const {
-  require(p >= 0 && p < 1, "dropout", where, "p lies in [0, 1), given ", p, " for ", name);
+  require(is_probability(p), "dropout", where, "p lies in [0, 1), given ", p, " for ", name);
   return {state_, stream_id(name), p};
 }
 
@@ -44,7 +50,7 @@ void check_random_state(const char* op, const char* name, const Tensor& state, c
 }
 
 void check_dropout(const char* op, const DropoutSite& site, const Tensor& x, Where where) {
-  require(site.p >= 0 && site.p < 1, op, where, "the dropout's p lies in [0, 1), given ", site.p);
+  require(is_probability(site.p), op, where, "the dropout's p lies in [0, 1), given ", site.p);
   if (site.p == 0) return;
   check_random_state(op, "the dropout's state", site.state, x, where);
   if (!site.rows) return;

@@ -79,9 +79,14 @@ LossScaleOptions parse_loss_scale(std::string_view text, Where where) {
 }
 
 std::string text_of(const LossScaleOptions& options) {
-  if (!options.dynamic) return join(options.initial);
-  return join("dynamic:initial=", options.initial, ",growth=", options.growth, ",backoff=", options.backoff,
-              ",interval=", options.interval, ",hysteresis=", options.hysteresis, ",most_skips=", options.most_skips);
+  const auto exact = [](double number) {
+    char digits[32];
+    return std::string(digits, std::to_chars(digits, std::end(digits), number).ptr);
+  };
+  if (!options.dynamic) return exact(options.initial);
+  return join("dynamic:initial=", exact(options.initial), ",growth=", exact(options.growth),
+              ",backoff=", exact(options.backoff), ",interval=", options.interval, ",hysteresis=", options.hysteresis,
+              ",most_skips=", options.most_skips);
 }
 
 bool LossScaler::owns(std::string_view name) { return std::ranges::find(state_names, name) != std::end(state_names); }
@@ -150,19 +155,22 @@ std::vector<NamedTensor> LossScaler::state() const {
 void LossScaler::load_state(const std::vector<NamedTensor>& state, Where where) {
   const std::vector<NamedTensor> live = this->state();
   std::vector<Tensor> saved;
-  for (const auto& [name, own] : live)
-    for (const auto& [given, tensor] : state) {
-      if (given != name) continue;
-      require<ShapeError>(tensor.shape() == own.shape() && tensor.dtype() == own.dtype(), "loss_scale", where, "state ",
-                          name, " is like ", own, ", given ", tensor);
-      saved.push_back(tensor);
-    }
-  if (saved.size() != live.size()) return;
+  if (std::ranges::none_of(state, [](const NamedTensor& one) { return owns(one.first); })) return;
+  for (const auto& [name, own] : live) {
+    const auto is_it = [&name = name](const NamedTensor& one) { return one.first == name; };
+    const auto found = std::ranges::find_if(state, is_it);
+    require(std::ranges::count_if(state, is_it) == 1, "loss_scale", where, "one state called ", name, ", given ",
+            std::ranges::count_if(state, is_it));
+    require<ShapeError>(found->second.shape() == own.shape() && found->second.dtype() == own.dtype(), "loss_scale",
+                        where, "state ", name, " is like ", own, ", given ", found->second);
+    saved.push_back(found->second);
+  }
   const double scale = item(saved[0]);
   require(std::isnormal(static_cast<float>(scale)) && scale > 0, "loss_scale", where,
           "a saved scale is positive and finite, given ", scale);
   const bool same = to_vector<float>(saved[3]) == to_vector<float>(live[3].second);
   const std::vector<int64_t> fresh = to_vector<int64_t>(counts_), counts = to_vector<int64_t>(saved[1]);
+  require(counts[0] >= 0 && counts[2] >= 0 && counts[3] >= 0, "loss_scale", where, "saved counts are not negative");
   if (same) copy_bytes(scale_, saved[0], where);
   const std::vector<int64_t> merged{same ? counts[0] : fresh[0], same ? counts[1] : fresh[1], counts[2], counts[3]};
   copy_bytes(counts_, from_values(merged, {4}), where);

@@ -372,3 +372,15 @@ TEST_CASE("a capture refuses rows of other threads, which go on", "[captured]") 
   other.join();
   CHECK(wrong == 0);
 }
+
+TEST_CASE("a replay within a capture, and a step without rows, are refused", "[captured]") {
+  const Tensor x = full({8}, 1), y = full({8}, 2);
+  CapturedStep inner(cpu, [&] { copy_(x, y); });
+  CHECK_THAT(error_of<ValueError>([&] { CapturedStep(cpu, [&] { inner.replay(); }); }),
+             Catch::Contains("a replay is no part of a step that is captured"));
+  CHECK_THAT(error_of<ValueError>([&] { CapturedStep(reference, [&] { copy_(y, x); }); }),
+             Catch::Contains("a step with rows of reference: none has run"));
+  fill_(y, 3);
+  inner.replay();
+  CHECK(values(x) == std::vector<float>(8, 3));
+}

@@ -84,6 +84,7 @@ TEST_CASE("a loss scale is a number or dynamic with its numbers", "[loss_scale]"
   CHECK(all.most_skips == 7);
   CHECK(text_of(all) == "dynamic:initial=1024,growth=4,backoff=0.25,interval=10,hysteresis=2,most_skips=7");
   CHECK(text_of(parse_loss_scale("128")) == "128");
+  CHECK(parse_loss_scale(text_of({.dynamic = true, .backoff = 1.0 / 3})).backoff == 1.0 / 3);
   for (const auto& [text, message] : std::vector<std::pair<const char*, const char*>>{
            {"", "given ''"},
            {"fast", "a number, dynamic"},
@@ -162,6 +163,14 @@ TEST_CASE("the scale shrinks on overflow, with patience, and grows after good st
   wrong[0].second = full({1}, 0);
   CHECK_THAT(error_of<ValueError>([&] { resumed.scaler.load_state(wrong); }),
              Catch::Contains("a saved scale is positive and finite, given 0"));
+  wrong = one.scaler.state();
+  wrong.push_back(wrong[1]);
+  CHECK_THAT(error_of<ValueError>([&] { resumed.scaler.load_state(wrong); }), Catch::Contains("given 2"));
+  wrong.resize(3);
+  CHECK_THAT(error_of<ValueError>([&] { resumed.scaler.load_state(wrong); }), Catch::Contains("given 0"));
+  wrong = one.scaler.state();
+  wrong[1].second = from_values(std::vector<int64_t>{0, 1, -1, 0}, {4});
+  CHECK_THAT(error_of<ValueError>([&] { resumed.scaler.load_state(wrong); }), Catch::Contains("not negative"));
 }
 
 TEST_CASE("an overflow in any parameter at any step skips that step and moves nothing else", "[loss_scale]") {

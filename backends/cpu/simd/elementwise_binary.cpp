@@ -69,7 +69,8 @@ void fill_loop(T* y, const T* const*, int64_t count, const void* context) {
 }
 void fill_view(View y, double value) {
   const float narrow = static_cast<float>(value);
-  if (fits_float(y.dtype))
+  const bool exact = narrow == value || value != value;  // else it would be rounded twice
+  if (y.dtype == Dtype::f32 || (fits_float(y.dtype) && exact))
     map<float>(y, {}, fill_loop<float>, &narrow);
   else
     map<double>(y, {}, fill_loop<double>, &value);
