@@ -72,8 +72,7 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
   bool key(string_t& value) override {
     if (place_ == Place::root) return root_key(value);
     if (place_ == Place::in_metadata) {
-      if (std::ranges::find(header.metadata, value, &Metadata::value_type::first) != header.metadata.end())
-        complain_(at(), "found the key '", printable(value), "' twice");
+      if (!metadata_keys_.insert(value).second) complain_(at(), "found the key '", printable(value), "' twice");
       key_ = value;
       return true;
     }
@@ -140,6 +139,7 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
     in_offsets,
     done
   };
+  std::set<std::string> metadata_keys_;
   static constexpr std::string_view fields[] = {"dtype", "shape", "data_offsets"};
 
   bool root_key(const std::string& value) {

@@ -62,3 +62,57 @@ TEST_CASE("files of a run's names that no run wrote are not overwritten unasked"
   CHECK(run_cinta(short_training(directory)).code == 0);
   CHECK(read_bytes(directory + "/notes.txt") == "mine");
 }
+
+TEST_CASE("weights and checkpoints that no run can go on from are not begun anew over unasked", "[command]") {
+  const Scratch scratch;
+  const std::string directory = scratch / "mine";
+  for (const std::string name : {"model.safetensors", "checkpoint-500/weights", "best/weights"})
+    for (const char* metrics : {"", "{\"accuracy\":0.9}\n"})
+      for (const Arguments& more : {Arguments{}, Arguments{"--resume"}}) {
+        INFO(name << " " << metrics << more.size());
+        fs::remove_all(directory);
+        fs::create_directories(fs::path(directory + "/" + name).parent_path());
+        write_bytes(directory + "/" + name, "mine");
+        if (*metrics) write_bytes(directory + "/metrics.jsonl", metrics);
+        const auto before = contents(directory);
+        check_refused(short_training(directory, more), {directory, "--overwrite"});
+        CHECK(contents(directory) == before);
+      }
+  fs::remove_all(directory);
+  fs::create_directory(directory);
+  write_bytes(directory + "/checkpoint-notes.txt", "mine");
+  CHECK(run_cinta(short_training(directory)).code == 0);
+  CHECK(read_bytes(directory + "/checkpoint-notes.txt") == "mine");
+}
+
+TEST_CASE("a run whose checkpoints were deleted is not begun anew by --resume", "[command]") {
+  const Scratch scratch;
+  const std::string directory = scratch / "run";
+  REQUIRE(run_cinta(short_training(directory)).code == 0);
+  for (const char* name : {"/checkpoint-20", "/best", "/last"}) fs::remove_all(directory + name);
+  const auto before = contents(directory);
+  check_refused(short_training(directory, {"--resume"}), {"already holds a model; --overwrite starts anew"});
+  CHECK(contents(directory) == before);
+}
+
+TEST_CASE("--overwrite with options that are refused harms nothing", "[command]") {
+  const Scratch scratch;
+  const std::string directory = scratch / "run";
+  REQUIRE(run_cinta(short_training(directory)).code == 0);
+  const auto before = contents(directory);
+  for (const Arguments& wrong :
+       {Arguments{"--eval_steps", "5", "--metric_for_best_model", "acuracy"},
+        Arguments{"--eval_steps", "5", "--early_stopping", "patience=2", "--metric_for_best_model", "acuracy"},
+        Arguments{"--trace", scratch / "t.json", "--trace_steps", "30:31"},
+        Arguments{"--trace", scratch / "none/t.json"}}) {
+    check_refused(short_training(directory, Arguments{"--overwrite"} + wrong), {});
+    CHECK(contents(directory) == before);
+  }
+}
+
+TEST_CASE("each seed's run says which it is", "[command]") {
+  const Scratch scratch;
+  REQUIRE(run_cinta(short_training(scratch / "run", {"--seeds", "2", "--seed", "7"})).code == 0);
+  CHECK(holds(scratch / "run/metrics.jsonl", "\"seed\":7"));
+  CHECK(holds(scratch / "run/seed-8/metrics.jsonl", "\"seed\":8"));
+}

@@ -97,6 +97,10 @@ TEST_CASE("a benchmark trains in each precision with the same seeds, and goes on
   };
   refused({}, {"eval"}, {"behind -- stands what all modes share"});
   refused({}, {"train", "mlp", "--data", "generated", "--seed", "3"}, {"--seed is given to the runs by the benchmark"});
+  refused({"--modes", "fp32,bf16/wide=nowhere"}, {"train", "mlp", "--data", "generated", "--max_steps", "2"},
+          {"an op at or below nowhere"});
+  CHECK(run_cinta({"config", "train", "mlp", "--data", "generated", "--precision", "fp16/wide=mlp.layers.0"})
+            .out.find("dynamic") != std::string::npos);
   refused({"--modes", "fp7"}, {"train", "mlp", "--data", "generated"}, {"fp8 or fp8/RECIPE, given fp7"});
   refused({"--modes", "fp32,fp16:-1"}, {"train", "mlp", "--data", "generated"}, {"the scale is positive", "-1"});
   refused({"--objective", "speed"}, {"train", "mlp", "--data", "generated", "--max_steps", "2"}, {"speed"});

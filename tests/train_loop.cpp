@@ -187,8 +187,12 @@ TEST_CASE("a try that failed before its first step is no run, a model without a 
   write_bytes(scratch / "model/model.safetensors", "someone's");
   options.output_dir = scratch / "model";
   auto third = small_classifier();
-  CHECK(error_of<ValueError>([&] { train::run(third, options, small_header); }).find("already holds a run") !=
-        std::string::npos);
+  for (const bool resume : {false, true}) {
+    options.resume = resume;
+    CHECK(error_of<ValueError>([&] {
+            train::run(third, options, small_header);
+          }).find("already holds a model; --overwrite starts anew") != std::string::npos);
+  }
   CHECK(read_bytes(scratch / "model/model.safetensors") == "someone's");
 }
 

@@ -67,7 +67,7 @@ void check(const PrecisionOptions& options, CLI::App& app) {
 std::vector<Outcome> outcomes_of(const std::string& modes) {
   std::vector<Outcome> out;
   for (const std::string& part : CLI::detail::split(modes, ','))
-    if (part.find('=') != part.npos && part.find(':') == part.npos && !out.empty())
+    if (const size_t equals = part.find('='); equals < part.find_first_of("/:") && !out.empty())  // goes on with a list
       out.back().mode += "," + part;
     else
       out.push_back({.mode = part});

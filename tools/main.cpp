@@ -1,5 +1,8 @@
 // The `cinta` command. Exit codes: 0 done, 2 wrong input, 1 our own failure, 3 a trial that its search gave up, 130 and
 // 143 after a clean stop on SIGINT and SIGTERM.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
@@ -127,6 +130,9 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   using namespace cinta;
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error to report
+  // What is printed goes nowhere where the caller has closed it, and not into the next file that is opened.
+  for (int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(stream, F_GETFD) < 0) ::open("/dev/null", O_RDWR);
   try {
     const int code = tools::run(argc, argv);
     require<FileError>(std::fflush(stdout) == 0 && !std::ferror(stdout), "output", Where(),

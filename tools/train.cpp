@@ -80,9 +80,11 @@ void train_mlp(const MlpOptions& options) {
     const int64_t train_count = split.train.count, test_count = split.test.count;
     train::ClassifyTask task(std::move(split), standardizer, hidden, options.batch_size, seed,
                              parse_device(options.device));
+    MlpOptions of_seed = options;
+    of_seed.seed = seed;
     train::RunOptions run = options.resolve(train_count);
     if (i > 0 && !run.output_dir.empty()) run.output_dir += "/" + train::seed_prefix + std::to_string(seed);
-    const train::RunResult result = train::run(task, run, options.header("mlp", crc32));
+    const train::RunResult result = train::run(task, run, of_seed.header("mlp", crc32));
     const double accuracy = 100 * train::number(result.evaluation, "eval_accuracy");
     if (options.publish(result, run.output_dir, {}, {{"seed", static_cast<int64_t>(seed)}}))
       std::printf("seed %llu: %lld to train on, %lld to test; test accuracy %.2f %% after %lld steps in %.1f s\n",

@@ -21,7 +21,7 @@
 namespace cinta::tools {
 
 std::string TrainOptions::loss_scale_text() const {
-  return loss_scale.empty() ? (precision == "fp16" ? "dynamic" : "1") : loss_scale;
+  return loss_scale.empty() ? (precision == "fp16" || precision.starts_with("fp16/") ? "dynamic" : "1") : loss_scale;
 }
 
 train::WatchedMetric TrainOptions::watched_metric() const {

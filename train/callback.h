@@ -34,6 +34,8 @@ struct Moment {
 class TrainerCallback {
  public:
   virtual ~TrainerCallback() = default;
+  /// Before anything is read or written: throws what can be said of the options alone.
+  virtual void on_check(const Moment&) {}
   virtual void on_train_begin(const Moment&) {}
   virtual void on_epoch_begin(const Moment&) {}
   virtual void on_step_begin(const Moment&) {}

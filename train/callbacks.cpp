@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <filesystem>
+#include <span>
 
 #include "cinta/data/atomic_directory.h"
+#include "cinta/data/file.h"
 #include "cinta/train/checkpoint_names.h"
 #include "cinta/train/loop.h"
 
@@ -15,8 +18,10 @@ namespace {
 
 constexpr const char* best_value = "best.value";
 constexpr const char* best_step = "best.step";
+constexpr const char* best_metric = "best.metric";
 constexpr const char* waited = "early_stopping.waited";
 constexpr const char* reference = "early_stopping.best";
+constexpr const char* watched = "early_stopping.metric";
 
 bool every(int64_t interval, int64_t step) { return interval > 0 && step % interval == 0; }
 
@@ -86,13 +91,29 @@ void WatchedMetric::check(const Task& task) const {
   if (const auto names = task.evaluation_names(); !names.empty()) require_among(names, name);
 }
 
+void WatchedMetric::begin(const Moment& now, const char* key, std::initializer_list<const char*> kept) const {
+  const std::string text = name + (greater_is_better ? " greatest" : " least");
+  const double mine = data::crc32_of(std::as_bytes(std::span(text))), before = now.state.number(key);
+  if (before == mine) return;
+  if (!std::isnan(before)) {
+    for (const char* number : kept) now.state.keep(number, NAN);
+    if (!now.options.quiet)
+      std::fprintf(stderr, "the run has watched another number so far: the best %s begins anew\n", name.c_str());
+  }
+  now.state.keep(key, mine);
+}
+
 std::optional<BestEvaluation> best_evaluation(const RunState& state) {
   const double value = state.number(best_value), step = state.number(best_step);
   if (std::isnan(value) || std::isnan(step)) return std::nullopt;
   return BestEvaluation{value, static_cast<int64_t>(step)};
 }
 
-void BestCheckpoint::on_train_begin(const Moment& now) { options_.metric.check(now.task); }
+void BestCheckpoint::on_check(const Moment& now) { options_.metric.check(now.task); }
+
+void BestCheckpoint::on_train_begin(const Moment& now) {
+  options_.metric.begin(now, best_metric, {best_value, best_step});
+}
 
 void BestCheckpoint::on_evaluate(const Moment& now, const MetricFields& fields) {
   const double value = options_.metric.in(fields);
@@ -127,6 +148,7 @@ void BestCheckpoint::on_train_end(const Moment& now) {
   if (!options_.load_at_end || stopped || now.options.output_dir.empty() || std::isnan(best)) return;
   now.result.checkpoint = now.options.output_dir + "/" + checkpoint_name(best);
   now.task.load(now.result.checkpoint);
+  const autograd::AutocastScope types(now.options.autocast, Where());
   now.result.evaluation = now.task.evaluate();
 }
 
@@ -135,8 +157,10 @@ EarlyStopping::EarlyStopping(Options options, Where where) : options_(std::move(
           "patience is positive and min_delta not negative: ", options_.patience, ", ", options_.min_delta);
 }
 
+void EarlyStopping::on_check(const Moment& now) { options_.metric.check(now.task); }
+
 void EarlyStopping::on_train_begin(const Moment& now) {
-  options_.metric.check(now.task);
+  options_.metric.begin(now, watched, {waited, reference});
   now.control.stop |= now.state.number(waited) >= static_cast<double>(options_.patience);
 }
 

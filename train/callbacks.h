@@ -1,5 +1,6 @@
 // The callbacks that come with the trainer: when to log, evaluate and save; the best checkpoint; stopping early.
 #pragma once
+#include <initializer_list>
 #include <optional>
 
 #include "cinta/train/callback.h"
@@ -22,6 +23,8 @@ struct WatchedMetric {
   bool better(double value, double best, double min_delta = 0) const;
   /// Its value; throws ValueError naming what there is when it is not among `fields`.
   double in(const MetricFields& fields) const;
+  /// Forgets the numbers `kept` of a run that has watched another metric so far, and says so; `key` keeps which.
+  void begin(const Moment& now, const char* key, std::initializer_list<const char*> kept) const;
   /// Throws the same where `task` says what it evaluates and the number is not among it.
   void check(const Task& task) const;
 };
@@ -38,6 +41,7 @@ class BestCheckpoint final : public TrainerCallback {
         false;  ///< the task ends with the best weights; the result's checkpoint and evaluation are theirs
   };
   explicit BestCheckpoint(Options options) : options_(std::move(options)) {}
+  void on_check(const Moment& now) override;
   void on_train_begin(const Moment& now) override;
   void on_evaluate(const Moment& now, const MetricFields& fields) override;
   void on_save(const Moment& now, const std::string& path) override;
@@ -64,6 +68,7 @@ class EarlyStopping final : public TrainerCallback {
     double min_delta = 0;
   };
   explicit EarlyStopping(Options options, Where where = Where::current());
+  void on_check(const Moment& now) override;
   void on_train_begin(const Moment& now) override;
   void on_evaluate(const Moment& now, const MetricFields& fields) override;
 

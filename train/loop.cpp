@@ -44,13 +44,14 @@ class Run {
     if (options_.autocast && options_.autocast->products)  // what another run has learnt is not ours
       products_ = options_.autocast->products =
           std::make_shared<autograd::NarrowProducts>(options_.autocast->products->recipe(), where);
+    source_ = &task.batches();
+    options_.callbacks.insert(options_.callbacks.begin(), std::make_shared<Cadence>());
+    call([](TrainerCallback& one, const Moment& now) { one.on_check(now); });
     if (!options_.output_dir.empty()) open_directory(header);
     if (options_.autocast && options_.autocast->low != Dtype::f32)
       optimizer_.keep_shadows(options_.autocast->low, where);
-    source_ = &task.batches();
     if (options_.overfit_batches > 0) source_ = &repeated_.emplace(*source_, options_.overfit_batches);
     loader_.emplace(*source_, state_.batches);
-    options_.callbacks.insert(options_.callbacks.begin(), std::make_shared<Cadence>());
   }
 
   RunResult finish() {
@@ -105,6 +106,8 @@ class Run {
   bool pass_over_epoch() {
     if (begins_epoch()) return false;
     const double last = std::floor(epoch());
+    require(source_->epoch(state_.batches + 1) > epoch(), "train", where_,
+            "batches that count their epochs, to pass over the rest of one");
     while (std::floor(epoch()) == last) ++state_.batches;
     loader_.emplace(*source_, state_.batches);
     call([](auto& one, const Moment& now) { one.on_epoch_end(now); });
@@ -248,9 +251,10 @@ class Run {
       const autograd::AutocastScope types(options_.autocast, where_);
       return task_.evaluate_until(options_.stop);
     }();
-    state_.evaluation_due = fields.empty();
-    state_.save_due = fields.empty() && control_.save;
-    if (fields.empty() || state_.evaluated_step == state_.step) return fields;
+    const bool known = state_.evaluated_step == state_.step;
+    state_.evaluation_due = fields.empty() && !known;
+    state_.save_due = state_.evaluation_due && control_.save;
+    if (fields.empty() || known) return fields;
     MetricFields line = fields;
     line.emplace_back("epoch", epoch());
     write(line);
@@ -298,13 +302,14 @@ class Run {
       metrics_ = MetricsLog::resume(metrics, header, state_.step, state_.evaluation_due, where_);
       return;
     }
-    const bool begun = has_steps(metrics, where_);
-    const bool ended = std::filesystem::exists(options_.output_dir + "/model.safetensors");
-    require(options_.overwrite || options_.resume || !(search.newest || begun || ended), "train", where_,
-            options_.output_dir, " already holds a run; --resume goes on with it, --overwrite starts anew");
-    const bool is_run = holds_run(options_.output_dir);
-    const std::string other =
-        is_run || options_.overwrite || options_.resume ? "" : name_of_run_file(options_.output_dir, where_);
+    // A run without a checkpoint yet is begun anew. Weights, and checkpoints that are not whole, are not begun anew
+    // over.
+    const bool is_run = holds_run(options_.output_dir), begun = !options_.resume && has_steps(metrics, where_),
+               kept = std::filesystem::exists(options_.output_dir + "/model.safetensors") ||
+                      (is_run && holds_checkpoint(options_.output_dir, where_));
+    require(options_.overwrite || !(begun || kept), "train", where_, options_.output_dir, " already holds a ",
+            kept && !search.newest ? "model; " : "run; --resume goes on with it, ", "--overwrite starts anew");
+    const std::string other = is_run || options_.overwrite ? "" : name_of_run_file(options_.output_dir, where_);
     require<FileError>(other.empty(), "train", where_, options_.output_dir, " holds no run, but ", other,
                        ", which a run would write; take another directory, or --overwrite");
     make_directory(options_.output_dir, where_);

@@ -24,13 +24,19 @@ TraceReport::TraceReport(std::string path, int64_t first, int64_t last, Where wh
           "steps are counted from 1, the first is not after the last: ", first, ":", last);
 }
 
-void TraceReport::on_train_begin(const Moment& now) {
+void TraceReport::on_check(const Moment& now) {
   require(first_ <= now.options.max_steps, "trace", where_, "the steps ", first_, ":", last_,
           " are done by the run, whose last is ", now.options.max_steps);
+  require<FileError>(!std::filesystem::is_directory(path_), "trace", where_, path_, ": is a directory");
+  const std::filesystem::path inside = std::filesystem::path(path_).lexically_relative(now.options.output_dir);
+  const bool elsewhere = inside.empty() || *inside.begin() == "..";
+  if (elsewhere) data::AtomicFile(path_, where_);  // better now than after the steps; leaves nothing
+}
+
+void TraceReport::on_train_begin(const Moment& now) {
   require(last_ > now.state.step, "trace", where_, "the steps ", first_, ":", last_,
           " are still to come; the resumed run has done ", now.state.step);
-  require<FileError>(!std::filesystem::is_directory(path_), "trace", where_, path_, ": is a directory");
-  data::AtomicFile(path_, where_);  // better now than after the steps; leaves nothing
+  data::AtomicFile(path_, where_);  // in the run's directory, which is there now
   trace_ = std::make_shared<Trace>();
 }
 

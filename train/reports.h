@@ -29,6 +29,7 @@ class TraceReport final : public TrainerCallback {
   /// Throws ValueError unless 1 <= first <= last.
   TraceReport(std::string path, int64_t first, int64_t last, Where where = Where::current());
   /// Throws FileError where the file could not be written, ValueError when the run will not do the steps.
+  void on_check(const Moment& now) override;
   void on_train_begin(const Moment& now) override;
   void on_step_begin(const Moment& now) override;
   void on_step_end(const Moment& now) override;

@@ -30,10 +30,14 @@ nlohmann::ordered_json spelled(const std::vector<NamedNumber>& numbers) {
   return out;
 }
 
-bool is_checkpoint(const std::string& name) {
-  return name == "best" || name == "last" || name.starts_with(checkpoint_prefix) ||
-         name.starts_with("." + checkpoint_prefix);
+/// A checkpoint that stands in its place, or a link to one.
+bool stands(const std::string& name) {
+  const size_t digits = name.find_first_not_of("0123456789", checkpoint_prefix.size());
+  return name == "best" || name == "last" ||
+         (name.starts_with(checkpoint_prefix) && name.size() > checkpoint_prefix.size() && digits == name.npos);
 }
+
+bool is_checkpoint(const std::string& name) { return stands(name) || name.starts_with("." + checkpoint_prefix); }
 
 /// Whether runs of some kind write a file of this name beside their checkpoints.
 bool is_run_file(const std::string& name) {
@@ -141,6 +145,11 @@ void remove_checkpoints(const std::string& directory, Where where) {
 }
 
 bool holds_run(const std::string& directory) { return std::filesystem::exists(directory + "/" + metrics_name); }
+
+bool holds_checkpoint(const std::string& directory, Where where) {
+  if (!std::filesystem::is_directory(directory)) return false;
+  return std::ranges::any_of(data::names_in(directory, where), stands);
+}
 
 std::string name_of_run_file(const std::string& directory, Where where) {
   if (!std::filesystem::is_directory(directory)) return "";

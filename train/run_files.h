@@ -25,6 +25,8 @@ void remove_checkpoints(const std::string& directory, Where where = Where::curre
 
 /// Whether a run has begun in a directory: its metrics are there.
 bool holds_run(const std::string& directory);
+/// Whether a directory holds checkpoints, whole or not, or links to them.
+bool holds_checkpoint(const std::string& directory, Where where = Where::current());
 /// A name in a directory, if it is there, that a run's file has; empty where no such is. Whose file it is nobody knows.
 std::string name_of_run_file(const std::string& directory, Where where = Where::current());
 /// Removes all that an earlier run has left, and those of further seeds below it. Files of other names stay.

@@ -22,6 +22,7 @@ void stop_on_signals() {
   action.sa_flags = static_cast<int>(SA_RESETHAND) | SA_ONSTACK;
   // SIGUSR1: schedulers send it some time before they kill.
   for (int number : {SIGINT, SIGTERM, SIGUSR1}) sigaction(number, &action, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);  // that nobody reads its progress any more ends no run
 }
 
 }  // namespace cinta::train
