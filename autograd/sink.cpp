@@ -116,15 +116,18 @@ namespace {
 void run_hooks(Slot& slot) {
   for (LeafHook& hook : slot.hooks) {
     const Tensor before = slot.gradient;
-    hook(slot.gradient);
-    Tensor given = slot.gradient;
+    Tensor given = before;  // what is refused below has changed nothing
+    hook(given);
     require<ShapeError>(given && given.shape() == before.shape() && given.dtype() == before.dtype(), "hook", Where(),
                         "a hook leaves a gradient's shape and type: ", before.dtype(), before.shape(), " became ",
                         given);
     require<DeviceError>(given.device() == before.device(), "hook", Where(), "a hook leaves a gradient on ",
                          before.device(), ", given ", given);
     const bool same_storage = given.storage() == before.storage();
-    if (same_storage && given.offset() == before.offset() && given.strides() == before.strides()) continue;
+    if (same_storage && given.offset() == before.offset() && given.strides() == before.strides()) {
+      if (mode().recording) slot.gradient = given;
+      continue;
+    }
     require(!context().captures(), "hook", Where(), "a hook of a captured step changes the gradient where it is");
     CategoryScope scope(Category::gradients);
     if (mode().recording) {
@@ -134,7 +137,6 @@ void run_hooks(Slot& slot) {
     if (same_storage) given = apply(Copy{"own_gradient"}, Where(), given);  // they may overlap
     kernels::copy(before.device(), before, given);
     before.storage()->mark_written("hook");
-    slot.gradient = before;
   }
 }
 

@@ -34,6 +34,8 @@ class Walk {
   }
   ~Walk() {  // also after an error: leave no state of this walk behind, and that of a walk around it as it was
     for (auto& slot : capture_slots_) slot->capture = -1;
+    if (running_ && around_) around_->broken_ = true;
+    if (innermost == this) innermost = around_;
     if (owns_slots_) clear_slots();
     for (auto& node : nodes_)
       if (node) node->needed = false;
@@ -43,21 +45,27 @@ class Walk {
 
   std::vector<Tensor> run() {
     const Phase phase("backward");
+    around_ = innermost;
     collect();
     set_aside();
     count();
+    spare_others();
     seed();
     Scoped recording(&Mode::recording, options_.create_graph);
     Scoped keeper(&Mode::keeper, static_cast<Keeper*>(nullptr));
     const AutocastScope given(std::nullopt);
     running_ = true;
+    innermost = this;
     for (auto& node : nodes_) {
       if (!node->needed) continue;
       step(*node);
+      require(!broken_, "backward", where_, "a walk inside this one, in ", node->name(),
+              " or a hook, that does not fail: it has left sums that are not whole");
       node->needed = false;
       if (!keeps_graph()) pass(node);
     }
     running_ = false;
+    innermost = around_;
     return std::move(captured_);
   }
 
@@ -72,18 +80,14 @@ class Walk {
   }
 
   void collect() {
-    const uint64_t walk = next_walk.fetch_add(1, std::memory_order_relaxed);
+    const uint64_t walk = number_ = next_walk.fetch_add(1, std::memory_order_relaxed);
     std::vector<std::shared_ptr<Node>> open;
     auto meet = [&](const Slot& slot) {
       require(!slot.passed_by, "backward", where_, "the graph behind the output of ",
               slot.passed_by ? slot.passed_by : "", " was released by an earlier walk; use retain_graph there");
       if (!slot.producer || slot.producer->met_by == walk) return;
       slot.producer->met_by = walk;
-      if (std::exchange(slot.producer->needed, false)) {
-        nodes_around_.push_back(slot.producer);
-        require(keeps_graph(), "backward", where_, "retain_graph where a walk around this one has yet to come to ",
-                slot.producer->name());
-      }
+      if (std::exchange(slot.producer->needed, false)) nodes_around_.push_back(slot.producer);
       if (!(options_.stop_at_inputs && captured(slot))) open.push_back(slot.producer);
     };
     for (const Tensor& root : roots_) {
@@ -121,8 +125,11 @@ class Walk {
       if (!slot || (slot->pending == 0 && !slot->incoming)) return;
       slots_around_.push_back({slot, std::exchange(slot->pending, 0), std::exchange(slot->incoming, {})});
     };
-    for (const auto& node : nodes_)
+    for (const auto& node : nodes_) {
       for (const auto& slot : node->inputs) keep(slot);
+      for (Slot* slot : node->outputs)
+        if (slot) keep(slot->shared_from_this());
+    }
     for (const Tensor& root : roots_) keep(root.slot);
     owns_slots_ = true;
   }
@@ -136,6 +143,15 @@ class Walk {
         ++slot->pending;
       }
     }
+  }
+
+  /// Refuses to release a node that a walk around this one has yet to come to.
+  void spare_others() const {
+    if (keeps_graph()) return;
+    for (const Walk* walk = this; walk; walk = walk->around_)
+      for (const auto& node : walk->nodes_around_)
+        require(!node->needed || node->met_by != number_, "backward", where_,
+                "retain_graph where a walk around this one has yet to come to ", node->name());
   }
 
   void seed() {
@@ -215,6 +231,10 @@ class Walk {
   const std::vector<Tensor>& roots_;
   const WalkOptions& options_;
   Where where_;
+  static thread_local Walk* innermost;  ///< of this thread's that are running
+  Walk* around_ = nullptr;
+  bool broken_ = false;  ///< a walk inside this one has ended among its nodes
+  uint64_t number_ = 0;
   bool capturing_ = false;
   bool owns_slots_ = false;  ///< what slots hold from now on is this walk's
   bool running_ = false;     ///< also when an error has ended the walk among its nodes
@@ -229,6 +249,8 @@ class Walk {
   std::vector<std::shared_ptr<Node>> nodes_around_;
   std::vector<Tensor> captured_;
 };
+
+thread_local Walk* Walk::innermost = nullptr;
 
 }  // namespace
 

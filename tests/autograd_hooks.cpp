@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <optional>
 
+#include "autocast_helpers.h"
 #include "cinta/autograd/mode.h"
 #include "cinta/autograd/tape.h"
 #include "cinta/ops/elementwise.h"
@@ -9,7 +10,6 @@
 #include "cinta/ops/reduce.h"
 #include "cinta/ops/shape.h"
 #include "cinta/optim/sgd.h"
-#include "autocast_helpers.h"
 #include "data_helpers.h"
 
 using namespace cinta;
@@ -28,25 +28,29 @@ Tensor leaf_of(const Shape& shape, float first) {
 }  // namespace
 
 TEST_CASE("what a hook puts in a gradient's place is copied to where that was", "[autograd]") {
-  const Tensor x = detach(leaf_of({4, 3}, 1));
+  const Tensor x = detach(leaf_of({4, 3}, 1)), factors = from_values(std::vector<float>{1, 3}, {1, 2});
   const auto gradient_after = [&](const LeafHook& hook, int walks, bool with_optimizer) {
     const Tensor w = leaf_of({2, 3}, 1);
     w.slot->hooks.push_back(hook);
     std::optional<optim::Sgd> optimizer;
     if (with_optimizer) optimizer.emplace(std::vector<optim::Parameter>{{"w", w}});
-    for (int i = 0; i < walks; ++i) backward(sum(linear(x, w)));
+    for (int i = 0; i < walks; ++i) backward(sum(linear(x, w) * factors));
     return values(gradient(w));
   };
   const Tensor zero = full({2, 3}, 0);
   for (const bool with_optimizer : {false, true})
     for (const int walks : {1, 2, 3}) {
       const float n = static_cast<float>(walks);
-      const std::vector<float> plain{22 * n, 26 * n, 30 * n, 22 * n, 26 * n, 30 * n};
+      const auto rows = [n](float first, float second) {
+        return std::vector<float>{22 * first * n,  26 * first * n,  30 * first * n,
+                                  22 * second * n, 26 * second * n, 30 * second * n};
+      };
       const auto turned = [](Tensor& g) { g = transpose(contiguous(transpose(g, 0, 1)), 0, 1); };
       const auto spread = [](Tensor& g) { g = expand(mean(g, {0}, true), g.shape()); };
       const auto of_itself = [](Tensor& g) { g = expand(slice(g, 0, 1, 2), g.shape()); };
-      for (const LeafHook& hook : {LeafHook(turned), LeafHook(spread), LeafHook(of_itself)})
-        CHECK(gradient_after(hook, walks, with_optimizer) == plain);
+      CHECK(gradient_after(turned, walks, with_optimizer) == rows(1, 3));
+      CHECK(gradient_after(spread, walks, with_optimizer) == rows(2, 2));
+      CHECK(gradient_after(of_itself, walks, with_optimizer) == rows(3, 3));
       CHECK(gradient_after([&](Tensor& g) { g = zero; }, walks, with_optimizer) == std::vector<float>(6));
       CHECK(values(zero) == std::vector<float>(6));
     }
@@ -82,4 +86,35 @@ TEST_CASE("a walk inside a walk may use its graph, and may not use it up", "[aut
   backward(loss);
   CHECK(refusal.find("retain_graph where a walk around this one has yet to come to mul") != refusal.npos);
   CHECK(values(gradient(a)) == std::vector<float>{4, 8});
+}
+
+TEST_CASE("a hook turns a gradient over in its own place, is recorded, and is refused without a trace", "[autograd]") {
+  const Tensor w = leaf_of({3, 3}, 1), factors = detach(leaf_of({3, 3}, 1));
+  const auto walk = [&](const LeafHook& hook, const WalkOptions& options = {}) {
+    clear_gradient(w);
+    w.slot->hooks = {hook};
+    backward(sum(w * w * factors), options);
+  };
+  walk([](Tensor& g) { g = transpose(g, 0, 1); });
+  CHECK(values(gradient(w)) == values(contiguous(transpose(factors * factors * 2.0, 0, 1))));
+  walk([](Tensor& g) { g = g * 3.0; }, {.create_graph = true});
+  CHECK(values(grad({sum(gradient(w))}, {w})[0]) == values(factors * 6.0));
+  clear_gradient(w);
+  CHECK_THROWS_AS(walk([](Tensor& g) { g = mean(g); }), ShapeError);
+  CHECK_THROWS_AS(walk([](Tensor& g) { g = full({3, 3}, 1, Dtype::f32, reference); }), DeviceError);
+  walk([](Tensor&) {});
+  CHECK(values(gradient(w)) == values(factors * factors * 2.0));
+}
+
+TEST_CASE("a walk inside a walk that fails on its way ends the outer one", "[autograd]") {
+  const Tensor a = leaf_of({2}, 1), b = leaf_of({2}, 3), c = leaf_of({2}, 5);
+  c.slot->hooks = {[](Tensor&) { throw ValueError("enough"); }};
+  b.slot->hooks = {[&](Tensor&) {
+    Scoped on(&Mode::recording, true);
+    const Tensor inner = a * 10.0, other = c * 1.0;
+    CHECK_THROWS_AS(backward(sum(inner) + sum(other)), ValueError);
+  }};
+  const Tensor left = a * 3.0, right = b * 2.0, loss = sum(left) + sum(right);
+  CHECK(error_of<ValueError>([&] { backward(loss); }).find("that does not fail") != std::string::npos);
+  CHECK(!gradient(a));
 }
