@@ -170,7 +170,7 @@ void LossScaler::load_state(const std::vector<NamedTensor>& state, Where where) 
           "a saved scale is positive and finite, given ", scale);
   const bool same = to_vector<float>(saved[3]) == to_vector<float>(live[3].second);
   const std::vector<int64_t> fresh = to_vector<int64_t>(counts_), counts = to_vector<int64_t>(saved[1]);
-  require(counts[0] >= 0 && counts[2] >= 0 && counts[3] >= 0, "loss_scale", where, "saved counts are not negative");
+  require(counts[0] >= 0 && counts[2] >= 0 && counts[3] >= 0, "loss_scale", where, "saved counts of steps are not negative");
   if (same) copy_bytes(scale_, saved[0], where);
   const std::vector<int64_t> merged{same ? counts[0] : fresh[0], same ? counts[1] : fresh[1], counts[2], counts[3]};
   copy_bytes(counts_, from_values(merged, {4}), where);

@@ -208,6 +208,9 @@ TEST_CASE("plan and trace take the directory of every kind of model that is trai
   }
   check_refused({"trace", "--model", "8,4", "--sequence_length", "17"}, {"--sequence_length 17 has no effect on mlp"});
   check_refused({"trace", "--model", run}, {run + ": there is no such directory"});
+  CHECK(run_cinta({"plan", "mini", "--batch_size", "1", "--sequence_length", "8", "--precision",
+                   "bf16/wide=bert.encoder.layer.3"})
+            .code == 0);
   check_refused({"plan", "784,10", "--precision", "bf16/wide=mlp.layer.0"}, {"an op at or below mlp.layer.0"});
   check_refused({"plan", "99999999999999999999,5"}, {"given '99999999999999999999,5'"});
 }

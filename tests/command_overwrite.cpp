@@ -91,7 +91,8 @@ TEST_CASE("a run whose checkpoints were deleted is not begun anew by --resume", 
   REQUIRE(run_cinta(short_training(directory)).code == 0);
   for (const char* name : {"/checkpoint-20", "/best", "/last"}) fs::remove_all(directory + name);
   const auto before = contents(directory);
-  check_refused(short_training(directory, {"--resume"}), {"already holds a model; --overwrite starts anew"});
+  check_refused(short_training(directory, {"--resume"}),
+                {"already holds weights or checkpoints; --overwrite starts anew"});
   CHECK(contents(directory) == before);
 }
 
@@ -100,14 +101,17 @@ TEST_CASE("--overwrite with options that are refused harms nothing", "[command]"
   const std::string directory = scratch / "run";
   REQUIRE(run_cinta(short_training(directory)).code == 0);
   const auto before = contents(directory);
-  for (const Arguments& wrong :
-       {Arguments{"--eval_steps", "5", "--metric_for_best_model", "acuracy"},
-        Arguments{"--eval_steps", "5", "--early_stopping", "patience=2", "--metric_for_best_model", "acuracy"},
-        Arguments{"--trace", scratch / "t.json", "--trace_steps", "30:31"},
-        Arguments{"--trace", scratch / "none/t.json"}}) {
-    check_refused(short_training(directory, Arguments{"--overwrite"} + wrong), {});
+  const auto refused = [&](const Arguments& wrong, const Parts& parts) {
+    check_refused(short_training(directory, Arguments{"--overwrite"} + wrong), parts);
     CHECK(contents(directory) == before);
-  }
+  };
+  const Arguments watched{"--eval_steps", "5", "--metric_for_best_model", "acuracy"};
+  refused(watched, {"acuracy"});
+  refused(watched + Arguments{"--early_stopping", "patience=2"}, {"acuracy"});
+  refused({"--trace", scratch / "t.json", "--trace_steps", "30:31"}, {"30:31"});
+  refused({"--trace", scratch / "none/t.json"}, {"none/"});
+  refused({"--trace", directory + "/none/t.json"}, {"none/"});
+  CHECK(run_cinta(short_training(scratch / "new", {"--trace", scratch / "./new/t.json"})).code == 0);
 }
 
 TEST_CASE("each seed's run says which it is", "[command]") {

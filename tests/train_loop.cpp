@@ -191,7 +191,7 @@ TEST_CASE("a try that failed before its first step is no run, a model without a 
     options.resume = resume;
     CHECK(error_of<ValueError>([&] {
             train::run(third, options, small_header);
-          }).find("already holds a model; --overwrite starts anew") != std::string::npos);
+          }).find("already holds weights or checkpoints; --overwrite starts anew") != std::string::npos);
   }
   CHECK(read_bytes(scratch / "model/model.safetensors") == "someone's");
 }

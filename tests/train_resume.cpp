@@ -37,7 +37,7 @@ TEST_CASE("a signal in the evaluation of a finished run that is resumed loses no
   CHECK(differing(before, left_behind(options.output_dir)) == Names{});
 }
 
-TEST_CASE("a resumed run that watches another number begins the best anew", "[train]") {
+TEST_CASE("a resumed run watches the number that its best was found by", "[train]") {
   struct Rising : ForwardingTask {
     using ForwardingTask::ForwardingTask;
     train::MetricFields evaluate_until(train::StopFlag) override {
@@ -61,7 +61,10 @@ TEST_CASE("a resumed run that watches another number begins the best anew", "[tr
   };
   CHECK(best_after(4, {"eval_accuracy", true}) == scratch / "run/checkpoint-4");
   CHECK(best_after(6, {"eval_accuracy", true}) == scratch / "run/checkpoint-6");
-  CHECK(best_after(8, {"eval_loss", false}) == scratch / "run/checkpoint-8");
+  for (const train::WatchedMetric& other : {train::WatchedMetric{"eval_loss", false}, {"eval_accuracy", false}})
+    CHECK(error_of<ValueError>([&] { best_after(8, other); }).find("[resume] the metric_for_best_model") !=
+          std::string::npos);
+  CHECK(best_after(8, {"eval_accuracy", true}) == scratch / "run/checkpoint-8");
 }
 
 TEST_CASE("the best weights are evaluated in the run's precision", "[train]") {

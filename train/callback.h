@@ -34,7 +34,7 @@ struct Moment {
 class TrainerCallback {
  public:
   virtual ~TrainerCallback() = default;
-  /// Before anything is read or written: throws what can be said of the options alone.
+  /// Before a directory is looked at: throws what can be said of the options alone. Leaves nothing.
   virtual void on_check(const Moment&) {}
   virtual void on_train_begin(const Moment&) {}
   virtual void on_epoch_begin(const Moment&) {}

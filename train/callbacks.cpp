@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <span>
 
@@ -94,12 +93,9 @@ void WatchedMetric::check(const Task& task) const {
 void WatchedMetric::begin(const Moment& now, const char* key, std::initializer_list<const char*> kept) const {
   const std::string text = name + (greater_is_better ? " greatest" : " least");
   const double mine = data::crc32_of(std::as_bytes(std::span(text))), before = now.state.number(key);
-  if (before == mine) return;
-  if (!std::isnan(before)) {
-    for (const char* number : kept) now.state.keep(number, NAN);
-    if (!now.options.quiet)
-      std::fprintf(stderr, "the run has watched another number so far: the best %s begins anew\n", name.c_str());
-  }
+  const bool empty = std::ranges::all_of(kept, [&](const char* one) { return std::isnan(now.state.number(one)); });
+  require(before == mine || std::isnan(before) || empty, "resume", Where(),
+          "the metric_for_best_model that the run has watched so far, to compare with its best; given ", text);
   now.state.keep(key, mine);
 }
 

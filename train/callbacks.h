@@ -23,7 +23,7 @@ struct WatchedMetric {
   bool better(double value, double best, double min_delta = 0) const;
   /// Its value; throws ValueError naming what there is when it is not among `fields`.
   double in(const MetricFields& fields) const;
-  /// Forgets the numbers `kept` of a run that has watched another metric so far, and says so; `key` keeps which.
+  /// Throws ValueError where the numbers `kept` are of a run that has watched another one so far; `key` keeps which.
   void begin(const Moment& now, const char* key, std::initializer_list<const char*> kept) const;
   /// Throws the same where `task` says what it evaluates and the number is not among it.
   void check(const Task& task) const;

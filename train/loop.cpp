@@ -306,9 +306,10 @@ class Run {
     // over.
     const bool is_run = holds_run(options_.output_dir), begun = !options_.resume && has_steps(metrics, where_),
                kept = std::filesystem::exists(options_.output_dir + "/model.safetensors") ||
-                      (is_run && holds_checkpoint(options_.output_dir, where_));
-    require(options_.overwrite || !(begun || kept), "train", where_, options_.output_dir, " already holds a ",
-            kept && !search.newest ? "model; " : "run; --resume goes on with it, ", "--overwrite starts anew");
+                      (is_run && (search.newest || holds_checkpoint(options_.output_dir, where_)));
+    require(options_.overwrite || !(begun || kept), "train", where_, options_.output_dir, " already holds ",
+            kept && !search.newest ? "weights or checkpoints; " : "a run; --resume goes on with it, ",
+            "--overwrite starts anew");
     const std::string other = is_run || options_.overwrite ? "" : name_of_run_file(options_.output_dir, where_);
     require<FileError>(other.empty(), "train", where_, options_.output_dir, " holds no run, but ", other,
                        ", which a run would write; take another directory, or --overwrite");

@@ -28,9 +28,10 @@ void TraceReport::on_check(const Moment& now) {
   require(first_ <= now.options.max_steps, "trace", where_, "the steps ", first_, ":", last_,
           " are done by the run, whose last is ", now.options.max_steps);
   require<FileError>(!std::filesystem::is_directory(path_), "trace", where_, path_, ": is a directory");
-  const std::filesystem::path inside = std::filesystem::path(path_).lexically_relative(now.options.output_dir);
-  const bool elsewhere = inside.empty() || *inside.begin() == "..";
-  if (elsewhere) data::AtomicFile(path_, where_);  // better now than after the steps; leaves nothing
+  const auto place = [](const std::string& path) { return std::filesystem::weakly_canonical(path); };
+  const std::string& run = now.options.output_dir;  // which is made, or emptied, before the run begins
+  if (run.empty() || place(path_).parent_path() != place(run))
+    data::AtomicFile(path_, where_);  // better now than after the steps; leaves nothing
 }
 
 void TraceReport::on_train_begin(const Moment& now) {

@@ -32,8 +32,9 @@ TrialReport::TrialReport(Options options) : options_(std::move(options)) {
                      options_.result_path, ": is a directory, expected a file");
 }
 
+void TrialReport::on_check(const Moment& now) { options_.objective.check(now.task); }
+
 void TrialReport::on_train_begin(const Moment& now) {
-  options_.objective.check(now.task);
   remove_file(options_.result_path);
   if (now.options.output_dir.empty()) return;
   verdict_path_ = now.options.output_dir + "/" + verdict_file;

@@ -32,6 +32,7 @@ class TrialReport final : public TrainerCallback {
   };
   /// Throws where the result could not be written in the end.
   explicit TrialReport(Options options);
+  void on_check(const Moment& now) override;
   /// Takes an older result away.
   void on_train_begin(const Moment& now) override;
   void on_step_end(const Moment& now) override;

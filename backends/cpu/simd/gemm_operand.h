@@ -55,7 +55,7 @@ struct Woven {
   int64_t panels() const { return (strips + width - 1) / width; }
   int64_t words() const { return (k + Tile::steps_per_word - 1) / Tile::steps_per_word; }
   /// Words from a step of a panel to the next: whole vectors, since those that cross lines are slow to store.
-  int64_t pitch() const { return round_up(width, vector_width); }
+  int64_t pitch() const { return pitch_of(width); }
   /// Words from a panel to the next: a vector more than it has, so that they do not lie a power of two apart.
   int64_t panel_words() const { return words() * pitch() + vector_width; }
   int64_t room() const { return panels() * panel_words(); }
@@ -71,20 +71,22 @@ struct Woven {
   void pack(float* out) const { width == panel_rows ? pack_panels<panel_rows>(out) : pack_panels<panel_columns>(out); }
 
  private:
-  template <int64_t width>
+  static constexpr int64_t pitch_of(int64_t panel) { return round_up(panel, vector_width); }
+
+  template <int64_t panel>
   void pack_panels(float* out) const {
-    constexpr int64_t at_once = 4, words_of_step = round_up(width, vector_width);
+    constexpr int64_t at_once = 4;
     int64_t w = 0;
     for (; w + at_once <= k / Tile::steps_per_word; w += at_once)
-      pack_words<width, at_once>(out + w * words_of_step, w);
-    for (; w < words(); ++w) pack_words<width, 1>(out + w * words_of_step, w);
+      pack_words<panel, at_once>(out + w * pitch_of(panel), w);
+    for (; w < words(); ++w) pack_words<panel, 1>(out + w * pitch_of(panel), w);
   }
 
-  /// `count` words of every strip, from word w on. Several at once: panels lie far apart, and whole lines are written.
-  template <int64_t width, int64_t count>
+  /// `count` words of every strip, from word w on. Several at once, as panels lie far apart.
+  template <int64_t panel, int64_t count>
   void pack_words(float* out, int64_t w) const {
     constexpr int64_t ahead = 96;  // rows: they lie too far apart for the machine to see what comes next
-    constexpr int64_t steps = Tile::steps_per_word, words_of_step = round_up(width, vector_width);
+    constexpr int64_t steps = Tile::steps_per_word;
     const int64_t words_from_panel = panel_words();
     const typename Tile::Value* step = data + w * steps * row;
     if ((w + count) * steps + ahead <= k)
@@ -94,24 +96,24 @@ struct Woven {
     const auto pack_panel = [&](int64_t strip, int64_t exist) {
 #pragma GCC unroll 4
       for (int64_t i = 0; i < count; ++i)
-        pack_step<width>(out + i * words_of_step, step + i * steps * row + strip, exist, paired);
+        pack_step<panel>(out + i * pitch_of(panel), step + i * steps * row + strip, exist, paired);
       out += words_from_panel;
     };
     int64_t strip = 0;
-    for (; strip + words_of_step <= strips; strip += width) pack_panel(strip, words_of_step);
-    for (; strip < strips; strip += width) pack_panel(strip, strips - strip);
+    for (; strip + pitch_of(panel) <= strips; strip += panel) pack_panel(strip, pitch_of(panel));
+    for (; strip < strips; strip += panel) pack_panel(strip, strips - strip);
   }
 
   /// A panel's words of one step, zeros where strips end; what is beyond its width may be anything. The second row of a
   /// pair may not exist.
-  template <int64_t width>
+  template <int64_t panel>
   void pack_step(float* out, const typename Tile::Value* step, int64_t exist, [[maybe_unused]] bool paired) const {
-    constexpr int64_t count = round_up(width, vector_width);
+    constexpr int64_t count = pitch_of(panel);
     if constexpr (Tile::steps_per_word == 1) {
       for (int64_t half = 0; half < count; half += vector_width)
         *reinterpret_cast<Vector*>(out + half) = load_first(step + half, exist - half);
     } else {
-      const auto mask = static_cast<uint32_t>((uint64_t{1} << std::min(exist, width)) - 1);
+      const auto mask = static_cast<uint32_t>((uint64_t{1} << std::min(exist, panel)) - 1);
       typedef int32_t Order __attribute__((vector_size(64)));
       Order front, back;  // the words of elements 0 to 15 of two rows, and of 16 to 31
       for (int i = 0; i < vector_width; ++i) front[i] = i | (i + 32) << 16, back[i] = front[i] + (16 | 16 << 16);

@@ -23,7 +23,7 @@ typedef float Vector __attribute__((vector_size(vector_bytes)));
 /// panel_rows x panel_columns sums fill the vector registers.
 inline constexpr int vector_width = vector_bytes / sizeof(float), panel_columns = 2 * vector_width;
 
-inline constexpr int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+constexpr int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
 /// How a tile walks through a: its rows lie `stride` words apart and each runs along the sum, or every word along the
 /// sum lies `stride` behind the one before, and the rows side by side.
