@@ -34,7 +34,7 @@ class Walk {
   }
   ~Walk() {  // also after an error: leave no state of this walk behind, and that of a walk around it as it was
     for (auto& slot : capture_slots_) slot->capture = -1;
-    if (running_ && around_) around_->broken_ = true;
+    if (running_ && around_ && !capturing_) around_->broken_ = true;  // leaves may hold a part
     if (innermost == this) innermost = around_;
     if (owns_slots_) clear_slots();
     for (auto& node : nodes_)
@@ -233,7 +233,7 @@ class Walk {
   Where where_;
   static thread_local Walk* innermost;  ///< of this thread's that are running
   Walk* around_ = nullptr;
-  bool broken_ = false;  ///< a walk inside this one has ended among its nodes
+  bool broken_ = false;  ///< a walk to leaves, inside this one, has ended among its nodes
   uint64_t number_ = 0;
   bool capturing_ = false;
   bool owns_slots_ = false;  ///< what slots hold from now on is this walk's

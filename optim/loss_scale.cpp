@@ -159,8 +159,8 @@ void LossScaler::load_state(const std::vector<NamedTensor>& state, Where where) 
   for (const auto& [name, own] : live) {
     const auto is_it = [&name = name](const NamedTensor& one) { return one.first == name; };
     const auto found = std::ranges::find_if(state, is_it);
-    require(std::ranges::count_if(state, is_it) == 1, "loss_scale", where, "one state called ", name, ", given ",
-            std::ranges::count_if(state, is_it));
+    const auto count = std::ranges::count_if(state, is_it);
+    require(count == 1, "loss_scale", where, "one state called ", name, ", given ", count);
     require<ShapeError>(found->second.shape() == own.shape() && found->second.dtype() == own.dtype(), "loss_scale",
                         where, "state ", name, " is like ", own, ", given ", found->second);
     saved.push_back(found->second);
@@ -170,7 +170,8 @@ void LossScaler::load_state(const std::vector<NamedTensor>& state, Where where) 
           "a saved scale is positive and finite, given ", scale);
   const bool same = to_vector<float>(saved[3]) == to_vector<float>(live[3].second);
   const std::vector<int64_t> fresh = to_vector<int64_t>(counts_), counts = to_vector<int64_t>(saved[1]);
-  require(counts[0] >= 0 && counts[2] >= 0 && counts[3] >= 0, "loss_scale", where, "saved counts of steps are not negative");
+  require(counts[0] >= 0 && counts[2] >= 0 && counts[3] >= 0, "loss_scale", where,
+          "saved counts of steps are not negative");
   if (same) copy_bytes(scale_, saved[0], where);
   const std::vector<int64_t> merged{same ? counts[0] : fresh[0], same ? counts[1] : fresh[1], counts[2], counts[3]};
   copy_bytes(counts_, from_values(merged, {4}), where);

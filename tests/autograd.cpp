@@ -11,9 +11,11 @@
 #include "cinta/ops/reduce.h"
 #include "cinta/ops/shape.h"
 #include "data_helpers.h"
+#include "twin.h"
 
 using namespace cinta;
 using namespace cinta::autograd;
+using cinta::testing::Twin;
 using cinta::testing::error_of;
 
 namespace {
@@ -33,21 +35,6 @@ struct Fragile {
   void backward(const Tensor& dy, Sinks sinks) {
     if (*fail) throw ValueError("[fragile] as told");
     sinks[0].put(dy);
-  }
-};
-
-/// x and 3x; remembers which output's gradients came.
-struct Twin {
-  static constexpr const char* name = "twin";
-  std::vector<bool>* came;
-  std::vector<Tensor> forward(const Tensor& x) { return {affine(x, 1, 0), affine(x, 3, 0)}; }
-  void save(const std::vector<Tensor>&, const Tensor&) {}
-  void backward(std::span<const Tensor> dys, Sinks sinks) {
-    *came = {static_cast<bool>(dys[0]), static_cast<bool>(dys[1])};
-    Tensor sum;
-    if (dys[0]) sum = dys[0];
-    if (dys[1]) sum = sum ? add(sum, affine(dys[1], 3, 0)) : affine(dys[1], 3, 0);
-    sinks[0].put(sum);
   }
 };
 

@@ -11,6 +11,7 @@
 #include "cinta/ops/shape.h"
 #include "cinta/optim/sgd.h"
 #include "data_helpers.h"
+#include "twin.h"
 
 using namespace cinta;
 using namespace cinta::autograd;
@@ -24,6 +25,14 @@ Tensor leaf_of(const Shape& shape, float first) {
   Tensor leaf = from_values(numbers, shape);
   return require_gradient(leaf);
 }
+
+/// x; its rule throws.
+struct Refusing {
+  static constexpr const char* name = "refusing";
+  Tensor forward(const Tensor& x) { return affine(x, 1, 0); }
+  void save(const Tensor&, const Tensor&) {}
+  void backward(const Tensor&, Sinks) { throw ValueError("enough"); }
+};
 
 }  // namespace
 
@@ -117,4 +126,33 @@ TEST_CASE("a walk inside a walk that fails on its way ends the outer one", "[aut
   const Tensor left = a * 3.0, right = b * 2.0, loss = sum(left) + sum(right);
   CHECK(error_of<ValueError>([&] { backward(loss); }).find("that does not fail") != std::string::npos);
   CHECK(!gradient(a));
+}
+
+TEST_CASE("a walk from one output of an op leaves the sum of the other to the outer one", "[autograd]") {
+  std::vector<bool> came;
+  const Tensor a = leaf_of({2}, 1), b = leaf_of({2}, 3);
+  const std::vector<Tensor> y = apply(Twin{&came}, Where::current(), a);
+  const Tensor right = b * 2.0, last = sum(right), first = sum(y[0]);  // recorded later, walked earlier
+  std::vector<float> found;
+  b.slot->hooks = {[&](Tensor&) {
+    found = values(grad({y[1]}, {a}, {.retain_graph = true, .seeds = {full({2}, 1)}})[0]);
+    CHECK(came == std::vector<bool>{false, true});
+  }};
+  backward(last + first);
+  CHECK(found == std::vector<float>{3, 3});
+  CHECK(came == std::vector<bool>{true, false});
+  CHECK(values(gradient(a)) == std::vector<float>{1, 1});
+}
+
+TEST_CASE("grad() that fails inside a walk is no concern of the outer one", "[autograd]") {
+  const Tensor a = leaf_of({2}, 1), b = leaf_of({2}, 3);
+  b.slot->hooks = {[&](Tensor&) {
+    Scoped on(&Mode::recording, true);
+    Tensor c = leaf_of({2}, 5);
+    const Tensor wrong = apply(Refusing{}, Where::current(), c);
+    CHECK_THROWS_AS(grad({sum(wrong * a)}, {c}), ValueError);
+  }};
+  const Tensor left = a * 3.0, right = b * 2.0, loss = sum(left) + sum(right);
+  backward(loss);
+  CHECK(values(gradient(a)) == std::vector<float>{3, 3});
 }

@@ -58,9 +58,9 @@ TEST_CASE("files of a run's names that no run wrote are not overwritten unasked"
   CHECK(run_cinta(short_training(directory, {"--overwrite"})).code == 0);
   fs::remove_all(directory);
   fs::create_directory(directory);
-  write_bytes(directory + "/notes.txt", "mine");
+  for (const char* name : {"/notes.txt", "/checkpoint-notes.txt"}) write_bytes(directory + name, "mine");
   CHECK(run_cinta(short_training(directory)).code == 0);
-  CHECK(read_bytes(directory + "/notes.txt") == "mine");
+  for (const char* name : {"/notes.txt", "/checkpoint-notes.txt"}) CHECK(read_bytes(directory + name) == "mine");
 }
 
 TEST_CASE("weights and checkpoints that no run can go on from are not begun anew over unasked", "[command]") {
@@ -78,11 +78,6 @@ TEST_CASE("weights and checkpoints that no run can go on from are not begun anew
         check_refused(short_training(directory, more), {directory, "--overwrite"});
         CHECK(contents(directory) == before);
       }
-  fs::remove_all(directory);
-  fs::create_directory(directory);
-  write_bytes(directory + "/checkpoint-notes.txt", "mine");
-  CHECK(run_cinta(short_training(directory)).code == 0);
-  CHECK(read_bytes(directory + "/checkpoint-notes.txt") == "mine");
 }
 
 TEST_CASE("a run whose checkpoints were deleted is not begun anew by --resume", "[command]") {
