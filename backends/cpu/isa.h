@@ -26,8 +26,8 @@ inline constexpr int isa_amx = 4;
 /// The highest level that the processor has and the environment variable CINTA_ISA (baseline, avx2, avx512, avx512_bf16
 /// or amx) allows.
 int isa_level();
-/// True iff there are instructions at that level for products of `dtype`: of f32 always, of bf16 from
-/// isa_avx512_bf16 on.
+/// True iff products of `dtype` have instructions at that level which are worth it: of f32 always, of bf16 from
+/// isa_avx512_bf16 on, but for cores that multiply floats faster, to which bf16 is then widened.
 bool multiplies(Dtype dtype);
 /// True iff the processor has a higher level.
 bool isa_is_capped();

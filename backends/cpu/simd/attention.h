@@ -146,7 +146,7 @@ template <class F>
 void with_tile([[maybe_unused]] Dtype dtype, F f) {
 #if CINTA_ISA_LEVEL == 2
   if (dtype == Dtype::bf16 && isa_level() >= isa_amx) return f.template operator()<AmxTile>();
-  if (dtype == Dtype::bf16 && isa_level() >= isa_avx512_bf16) return f.template operator()<Bf16Tile>();
+  if (dtype == Dtype::bf16 && multiplies(dtype)) return f.template operator()<Bf16Tile>();
 #endif
   f.template operator()<FloatTile>();
 }
