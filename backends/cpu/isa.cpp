@@ -43,8 +43,9 @@ int processor_level() {
 #endif
 }
 
-/// Whether a core multiplies pairs of bf16 faster than floats. An Emerald Rapids does at half their speed (79, 151 GF/s a
-/// core) and leaves the rest to AMX, which a cloud need not lend; a Zen 4 at twice; Intel says so of Cooper Lake as well.
+/// Whether a core multiplies pairs of bf16 faster than floats. An Emerald Rapids does at half their speed (79, 151 GF/s
+/// a core) and leaves the rest to AMX, which a cloud need not lend; a Zen 4 at twice; Intel says so of Cooper Lake as
+/// well.
 bool pairs_are_fast() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_cpu_init();
@@ -71,6 +72,14 @@ int isa_level() {
 bool multiplies(Dtype dtype) {
   static const bool fast_bf16 = isa_level() >= isa_amx || (isa_level() == isa_avx512_bf16 && pairs_are_fast());
   return dtype == Dtype::f32 || (dtype == Dtype::bf16 && fast_bf16);
+}
+
+int64_t second_cache_bytes() {
+  int64_t bytes = 0;
+#ifdef _SC_LEVEL2_CACHE_SIZE
+  bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);  // 0 where the system does not know it
+#endif
+  return std::clamp<int64_t>(bytes, 512 << 10, 2048 << 10);
 }
 
 bool isa_is_capped() { return isa_level() < processor_level(); }

@@ -31,6 +31,8 @@ int isa_level();
 bool multiplies(Dtype dtype);
 /// True iff the processor has a higher level.
 bool isa_is_capped();
+/// Bytes of a core's second-level cache, between those of a Zen 3 (512 KiB) and of a Xeon (2 MiB), as the system says.
+int64_t second_cache_bytes();
 /// The name of a level.
 const char* isa_name(int level);
 /// Throws ValueError when CINTA_ISA holds another word.

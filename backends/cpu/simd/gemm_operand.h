@@ -156,14 +156,10 @@ struct Transposed {
     const int64_t exist = std::clamp<int64_t>(strips - strip, 0, vector_width), pitch = row / Tile::steps_per_word;
     const auto* in = reinterpret_cast<const Word*>(data + strip * row) + word;
     for (int64_t i = 0; i < exist; ++i) __builtin_prefetch(in + i * pitch + ahead);
-    if constexpr (!widens<Tile>)
-      if (exist == vector_width && word + vector_width <= words())
-        return transpose_block(out, panel_columns, in, pitch);
-    alignas(64) float square[vector_width * vector_width];
-    for (int64_t i = 0; i < vector_width; ++i)
-      *reinterpret_cast<Vector*>(square + i * vector_width) =
-          i < exist ? load_first(in + i * pitch, words() - word) : Vector{};
-    transpose_block(out, panel_columns, square, vector_width);
+    if (exist == vector_width && word + vector_width <= words())
+      return transpose_rows(out, panel_columns, [&](int i) { return load_first(in + i * pitch, vector_width); });
+    transpose_rows(out, panel_columns,
+                   [&](int i) { return i < exist ? load_first(in + i * pitch, words() - word) : Vector{}; });
   }
 };
 #endif

@@ -60,8 +60,11 @@ struct PutBf16 {
   }
 };
 
-/// Bytes of a stripe of b, which is to stay in the second-level cache: of 512 KiB where there is no AVX-512.
-constexpr int64_t most_packed = (vector_bytes == 64 ? 384 : 192) << 10;
+/// Bytes of a stripe of b, which is to stay in the second-level cache beside the rows of a.
+int64_t most_packed() {
+  static const int64_t bytes = second_cache_bytes() / 8 * 3;
+  return bytes;
+}
 constexpr int64_t longest_sum = 1 << 15;  ///< a panel of b lies in a thread's workspace as a whole
 /// A tile of the loop multiplies a block of so many rows of a by a stripe; of more where that is soon done: some 10 us.
 constexpr int64_t least_rows = 48, most_rows = 192, least_multiplications = 1 << 19;
@@ -240,7 +243,7 @@ template <class Tile, class Operand>
 void multiply_by(const Gemm& p, const Operand& b) {
   const int64_t panels = (p.n + panel_columns - 1) / panel_columns,
                 bytes = panels * b.panel_words() * static_cast<int64_t>(sizeof(float)),
-                stripes = std::min(panels, std::max<int64_t>(2, (bytes + most_packed - 1) / most_packed)),
+                stripes = std::min(panels, std::max<int64_t>(2, (bytes + most_packed() - 1) / most_packed())),
                 rows = std::clamp(least_multiplications * stripes / std::max<int64_t>(1, p.n * p.k), least_rows,
                                   most_rows),
                 blocks = round_up(std::max<int64_t>(8, (p.m + rows - 1) / rows), 2);
