@@ -18,17 +18,19 @@ class Handlers {
     sigaltstack(nullptr, &stack_);
     sigaction(SIGINT, nullptr, &interrupt_);
     sigaction(SIGTERM, nullptr, &terminate_);
+    sigaction(SIGHUP, nullptr, &hang_up_);
   }
   ~Handlers() {
     sigaction(SIGINT, &interrupt_, nullptr);
     sigaction(SIGTERM, &terminate_, nullptr);
+    sigaction(SIGHUP, &hang_up_, nullptr);
     sigaltstack(&stack_, nullptr);
   }
 
  private:
   stack_t stack_{};
   struct sigaction interrupt_ {
-  }, terminate_{};
+  }, terminate_{}, hang_up_{};
 };
 
 std::vector<char>* block = nullptr;
@@ -69,4 +71,16 @@ TEST_CASE("the handler leaves the stack that it interrupts alone", "[stop_signal
   CHECK(again.sa_handler == SIG_DFL);  // a second one ends the program
   sigaction(SIGTERM, nullptr, &again);
   CHECK((again.sa_flags & SA_ONSTACK) != 0);
+}
+
+TEST_CASE("a closed terminal stops a run, unless it was started to outlive it", "[stop_signals]") {
+  const Handlers restored;
+  for (const auto handler : {SIG_DFL, SIG_IGN}) {
+    std::signal(SIGHUP, handler);
+    train::stop_on_signals();
+    struct sigaction now {};
+    sigaction(SIGHUP, nullptr, &now);
+    CHECK((now.sa_handler == SIG_IGN) == (handler == SIG_IGN));
+    CHECK(now.sa_handler != SIG_DFL);
+  }
 }

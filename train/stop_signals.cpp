@@ -6,7 +6,7 @@
 namespace cinta::train {
 namespace {
 volatile std::sig_atomic_t signal_number = 0;
-extern "C" void note_signal(int number) { signal_number = number == SIGUSR1 ? SIGTERM : number; }
+extern "C" void note_signal(int number) { signal_number = number == SIGINT ? SIGINT : SIGTERM; }
 }  // namespace
 
 const volatile std::sig_atomic_t& stop_signal() { return signal_number; }
@@ -20,8 +20,12 @@ void stop_on_signals() {
   struct sigaction action {};
   action.sa_handler = note_signal;
   action.sa_flags = static_cast<int>(SA_RESETHAND) | SA_ONSTACK;
-  // SIGUSR1: schedulers send it some time before they kill.
-  for (int number : {SIGINT, SIGTERM, SIGUSR1}) sigaction(number, &action, nullptr);
+  // SIGUSR1: schedulers send it some time before they kill. SIGHUP: a terminal that is closed; nohup has it ignored.
+  for (int number : {SIGINT, SIGTERM, SIGUSR1, SIGHUP}) {
+    struct sigaction before {};
+    sigaction(number, nullptr, &before);
+    if (number != SIGHUP || before.sa_handler != SIG_IGN) sigaction(number, &action, nullptr);
+  }
   std::signal(SIGPIPE, SIG_IGN);  // that nobody reads its progress any more ends no run
 }
 
