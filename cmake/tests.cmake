@@ -61,9 +61,12 @@ foreach(isa IN ITEMS baseline avx2 avx512 avx512_bf16)
   set_tests_properties(kernel_contract_on_${isa} PROPERTIES ENVIRONMENT CINTA_ISA=${isa} TIMEOUT ${seconds})
 endforeach()
 
-# The products with AVX2, for which we have kernels of our own, where the processor has more.
-add_test(NAME products_on_avx2 COMMAND cinta_tests "[matmul]" WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-set_tests_properties(products_on_avx2 PROPERTIES ENVIRONMENT CINTA_ISA=avx2 TIMEOUT ${seconds})
+# The products where we have kernels of our own which the processor need not take by itself: those of AVX2, and of pairs
+# of bf16.
+foreach(isa IN ITEMS avx2 avx512_bf16)
+  add_test(NAME products_on_${isa} COMMAND cinta_tests "[matmul],[attention]" WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(products_on_${isa} PROPERTIES ENVIRONMENT CINTA_ISA=${isa} TIMEOUT ${seconds})
+endforeach()
 
 # A program built against the installed package would need the sanitizers as well, so only plain builds run this.
 if(NOT CINTA_SANITIZE)

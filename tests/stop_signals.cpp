@@ -82,5 +82,8 @@ TEST_CASE("a closed terminal stops a run, unless it was started to outlive it", 
     sigaction(SIGHUP, nullptr, &now);
     CHECK((now.sa_handler == SIG_IGN) == (handler == SIG_IGN));
     CHECK(now.sa_handler != SIG_DFL);
+    if (handler == SIG_IGN) continue;
+    for (int twice = 0; twice < 2; ++twice) std::raise(SIGHUP);
+    CHECK(train::stop_signal() == SIGTERM);
   }
 }

@@ -20,12 +20,12 @@ void stop_on_signals() {
   struct sigaction action {};
   action.sa_handler = note_signal;
   action.sa_flags = static_cast<int>(SA_RESETHAND) | SA_ONSTACK;
-  // SIGUSR1: schedulers send it some time before they kill. SIGHUP: a terminal that is closed; nohup has it ignored.
-  for (int number : {SIGINT, SIGTERM, SIGUSR1, SIGHUP}) {
-    struct sigaction before {};
-    sigaction(number, nullptr, &before);
-    if (number != SIGHUP || before.sa_handler != SIG_IGN) sigaction(number, &action, nullptr);
-  }
+  // SIGUSR1: schedulers send it some time before they kill.
+  for (int number : {SIGINT, SIGTERM, SIGUSR1}) sigaction(number, &action, nullptr);
+  struct sigaction of_terminal {};
+  sigaction(SIGHUP, nullptr, &of_terminal);
+  action.sa_flags = SA_ONSTACK;  // a terminal that is closed sends it by its shell, and by the system once more
+  if (of_terminal.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);  // nohup has it ignored
   std::signal(SIGPIPE, SIG_IGN);  // that nobody reads its progress any more ends no run
 }
 

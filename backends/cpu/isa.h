@@ -27,11 +27,12 @@ inline constexpr int isa_amx = 4;
 /// or amx) allows.
 int isa_level();
 /// True iff products of `dtype` have instructions at that level which are worth it: of f32 always, of bf16 from
-/// isa_avx512_bf16 on, but for cores that multiply floats faster, to which bf16 is then widened.
+/// isa_avx512_bf16 on, but for cores that multiply floats faster, to which bf16 is then widened, unless CINTA_ISA names
+/// that level.
 bool multiplies(Dtype dtype);
 /// True iff the processor has a higher level.
 bool isa_is_capped();
-/// Bytes of a core's second-level cache, between those of a Zen 3 (512 KiB) and of a Xeon (2 MiB), as the system says.
+/// Bytes of a core's second-level cache, as the system says where there is AVX-512: 512 KiB to 2 MiB.
 int64_t second_cache_bytes();
 /// The name of a level.
 const char* isa_name(int level);

@@ -74,7 +74,7 @@ void multiply(Gemm p) {
   if (p.n == 1 && p.b.row == 1) p.b.column = p.k;
   if (p.m == 1) p.y.row = std::max(p.y.row, p.n);
   if (multiply_parts(p)) return;
-  if (!multiplies(p.a.dtype)) return gemm(p);  // oneDNN does not do these
+  if (!multiplies(p.a.dtype)) return gemm(p);  // oneDNN would be slower, or has none
   if (!fast_gemm(p) && !multiply_halves(p) && !onednn::multiply(p)) gemm(p);
 }
 

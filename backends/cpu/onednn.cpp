@@ -171,8 +171,8 @@ bool plain(const Matrix& m, int64_t rows, int64_t columns) {
   return (m.column == 1 && m.row >= columns) || (m.row == 1 && m.column >= rows);
 }
 
-/// What this file hands to oneDNN: f32, or bf16 to bf16 or f32. Not bf16 that it would have to emulate: with AVX-512
-/// but no products of bf16, its way to add to a result in bf16 reads beyond the last row.
+/// What this file hands to oneDNN: f32, or bf16 to bf16 or f32. Not bf16 that floats multiply faster, or that it would
+/// have to emulate: with AVX-512 but no products of bf16, its way to add to a result in bf16 reads beyond the last row.
 bool takes(const Gemm& p) {
   const bool types =
       p.a.dtype == p.b.dtype && multiplies(p.a.dtype) && (p.y.dtype == p.a.dtype || p.y.dtype == Dtype::f32);

@@ -1,6 +1,6 @@
 // Operands of a product, packed for the register tiles of AVX2 and AVX-512: a panel holds the strips, which are rows of
 // a or columns of b, that a tile multiplies at once, as words of 32 bits: a float, or two bf16 that follow each other
-// along the sum. Narrower values are widened, where a processor cannot multiply them.
+// along the sum. Narrower values are widened where nothing multiplies them faster.
 #pragma once
 #include <algorithm>
 #include <type_traits>
@@ -17,8 +17,8 @@
 template <class Tile>
 inline constexpr bool widens = Tile::steps_per_word * sizeof(typename Tile::Value) != sizeof(float);
 
-/// f<Tile>() with the tile that multiplies operands of type `dtype`; false where there is none. Where the processor has
-/// products of bf16 none are widened: what the tile for those does not take, oneDNN multiplies faster.
+/// f<Tile>() with the tile that multiplies operands of type `dtype`; false where there is none. Where
+/// multiplies(bf16) none are widened: what the tile for those does not take, oneDNN multiplies faster.
 template <class F>
 bool with_product_tile(Dtype dtype, F f) {
   if (dtype == Dtype::f32) return f.template operator()<FloatTile>();

@@ -78,7 +78,7 @@ T scalar(const View& scalars, SweepScalar which) {
 
 constexpr int64_t at_once = 64;  ///< values between two fetches
 
-/// Fetches what follows behind `at_once` values, and a KiB more: an Emerald Rapids sees four streams come too late.
+/// Fetches `at_once` values that lie a KiB ahead: an Emerald Rapids sees four streams come too late.
 template <class T>
 void fetch_next(std::initializer_list<const T*> streams) {
   for (const T* stream : streams) prefetch(stream + 1024 / sizeof(T), at_once * static_cast<int64_t>(sizeof(T)));
@@ -92,8 +92,9 @@ template <class T>
 void adamw_part(T* w, T* m, T* v, const T* gradient, int64_t count, AdamWNumbers<T> k, T shrink, T step) {
   for (int64_t begin = 0; begin < count; begin += at_once) {
     fetch_next({w + begin, m + begin, v + begin, gradient + begin});
+    const int64_t end = std::min(begin + at_once, count);
 #pragma omp simd
-    for (int64_t i = begin; i < std::min(begin + at_once, count); ++i) {
+    for (int64_t i = begin; i < end; ++i) {
       const T g = k.factor * gradient[i];
       const T first = k.beta1 * m[i] + k.rest1 * g, second = k.beta2 * v[i] + k.rest2 * (g * g);
       m[i] = first;

@@ -244,8 +244,8 @@ void multiply_by(const Gemm& p, const Operand& b) {
   const int64_t panels = (p.n + panel_columns - 1) / panel_columns,
                 bytes = panels * b.panel_words() * static_cast<int64_t>(sizeof(float)),
                 halves = p.m < std::min(halved_from, 4 * p.n) ? 1 : 2;
-  // Of what is not halved an even number: two threads would both pack the one in the middle.
-  const int64_t stripes = std::min(panels, round_up((bytes + most_packed() - 1) / most_packed(), 3 - halves)),
+  // Of what is not halved an even number: of two threads both would pack the one in the middle.
+  const int64_t stripes = std::min(panels, round_up((bytes + most_packed() - 1) / most_packed(), halves == 1 ? 2 : 1)),
                 rows = std::clamp(least_multiplications * stripes / std::max<int64_t>(1, p.n * p.k), least_rows,
                                   most_rows),
                 blocks = round_up(std::max<int64_t>(8, (p.m + rows - 1) / rows), 2);
