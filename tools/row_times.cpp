@@ -37,8 +37,8 @@ RowWork work_of(std::string_view row, std::span<const View> views) {
   RowWork work{.flops = flops_of(row, views)};
   for (const View& view : views) work.bytes += bytes_of(view);
   if (row == "accumulate") work.bytes += bytes_of(views[0]);
-  if (row == "adamw") work.bytes += bytes_of(views[0]) + bytes_of(views[1]) + bytes_of(views[2]);
-  if (row == "sgd") work.bytes += bytes_of(views[0]) + bytes_of(views[1]);
+  if (row == "adamw") work.bytes += bytes_of(views[0]) + bytes_of(views[2]) + bytes_of(views[3]);
+  if (row == "sgd") work.bytes += bytes_of(views[0]) + bytes_of(views[2]);
   // Of a table by index only the rows that are met count, each as if it were met once.
   const auto met = [&](size_t table, double at_most) { work.bytes -= std::max(0.0, bytes_of(views[table]) - at_most); };
   if (row == "gather_rows" || row == "embedding_sum") met(1, bytes_of(views[0]));

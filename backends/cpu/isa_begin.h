@@ -9,20 +9,21 @@
 #define CINTA_ISA_JOIN(a, b) a##b
 #define CINTA_ISA_NAMESPACE(name) CINTA_ISA_JOIN(cpu_, name)
 
+// prfchw: asking for a line to be written. Processors of these levels that do not know it do nothing there.
 #if CINTA_ISA_LEVEL == 1
 #ifdef __clang__
-#pragma clang attribute push(__attribute__((target("avx2,fma,f16c,bmi2"))), apply_to = function)
+#pragma clang attribute push(__attribute__((target("avx2,fma,f16c,bmi2,prfchw"))), apply_to = function)
 #else
 #pragma GCC push_options
-#pragma GCC target("avx2,fma,f16c,bmi2")
+#pragma GCC target("avx2,fma,f16c,bmi2,prfchw")
 #endif
 #elif CINTA_ISA_LEVEL == 2
 #ifdef __clang__
-#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx2,fma,f16c,bmi2"))), \
+#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx2,fma,f16c,bmi2,prfchw"))), \
                              apply_to = function)
 #else
 #pragma GCC push_options
-#pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,avx2,fma,f16c,bmi2,prefer-vector-width=512")
+#pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,avx2,fma,f16c,bmi2,prfchw,prefer-vector-width=512")
 #endif
 #endif
 

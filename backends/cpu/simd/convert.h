@@ -38,14 +38,20 @@ void store(Dtype dtype, void* data, int64_t first, int64_t stride, const double*
 void store(Dtype dtype, void* data, int64_t first, int64_t stride, const int64_t* in, int64_t count);
 
 /// Fetches `bytes` from `data` on into the caches, for a loop that will come to them after some hundred cycles of work.
-/// Loops that first convert and then compute else wait for memory and compute in turns.
-inline void prefetch(const void* data, int64_t bytes) {
+/// Loops that first convert and then compute else wait for memory and compute in turns. Always inlined: GCC takes a
+/// function that does nothing but this for one without effect, and may leave out its calls.
+[[gnu::always_inline]] inline void prefetch(const void* data, int64_t bytes) {
   for (int64_t byte = 0; byte < bytes; byte += 64) __builtin_prefetch(static_cast<const char*>(data) + byte);
 }
-/// The same into the second-level cache, for pieces of rows that come some thousand cycles later: more requests of this
-/// kind can be under way at once (128 B of each KiB: 54 us a MiB instead of 130 on Zen 4; whole rows, which the machine
-/// sees coming, 30).
-inline void prefetch_far(const void* data, int64_t bytes) {
+/// The same for what will be written: a line that the other thread has read, too, is asked for once, and not a second
+/// time as it is written, which takes 7 ns on an Emerald Rapids.
+[[gnu::always_inline]] inline void prefetch_to_write(void* data, int64_t bytes) {
+  for (int64_t byte = 0; byte < bytes; byte += 64) __builtin_prefetch(static_cast<char*>(data) + byte, 1);
+}
+/// What will be read, into the second-level cache, for pieces of rows that come some thousand cycles later: more
+/// requests of this kind can be under way at once (128 B of each KiB: 54 us a MiB instead of 130 on Zen 4; whole rows,
+/// which the machine sees coming, 30).
+[[gnu::always_inline]] inline void prefetch_far(const void* data, int64_t bytes) {
   for (int64_t byte = 0; byte < bytes; byte += 64) __builtin_prefetch(static_cast<const char*>(data) + byte, 0, 2);
 }
 

@@ -16,20 +16,26 @@ using namespace kernels;
 
 constexpr int64_t unit = 1024;  ///< weights that are updated at once
 
-/// Updates weights begin .. end by f(where they lie or a copy, begin, end), and then their shadow. What products read
-/// of both goes past the caches if it is to. f is called at one place, so that the sums are the same however it is
-/// stored.
+/// How what products read of an update is stored. The weights of a small net lie in the caches of all threads, which
+/// have read them: each line is first asked for, or goes past the caches.
+enum class Stores { plain, asked_for, past_caches };
+
+/// Updates weights begin .. end by f(where they lie or a copy, begin, end), and then their shadow. f is called at one
+/// place, so that the sums are the same however what products read of both is stored.
 template <class T, class F>
-void update_part(const View& w, const View& shadow, int64_t begin, int64_t end, bool past_caches, F f) {
+void update_part(const View& w, const View& shadow, int64_t begin, int64_t end, Stores stores, F f) {
   const int64_t count = end - begin;
+  const bool past_caches = stores == Stores::past_caches;
   alignas(64) T fresh[unit];
   T *weights = w.as<T>() + begin, *updated = past_caches && !shadow ? fresh : weights;
+  char* read = shadow ? shadow.as<char>() + begin * size_of(shadow.dtype) : reinterpret_cast<char*>(weights);
   if (updated == fresh) std::copy_n(weights, count, fresh);
+  if (stores == Stores::asked_for) prefetch_to_write(read, count * size_of(shadow ? shadow.dtype : w.dtype));
   f(updated, begin, end);
   if (updated == fresh) stream(weights, fresh, count * static_cast<int64_t>(sizeof(T)));
   if (!shadow) return;
   if (past_caches)
-    stream_as<unit>(shadow.dtype, shadow.as<char>() + begin * size_of(shadow.dtype), weights, count);
+    stream_as<unit>(shadow.dtype, read, weights, count);
   else
     store(shadow.dtype, shadow.data, begin, 1, weights, count);
 }
@@ -44,14 +50,16 @@ void sweep(const View& w, const View& shadow, const Segments& segments, F f) {
   constexpr int64_t least = 16384, most_tiles = 64, most_in_caches = 4 << 20;  // weights
   const int64_t count = w.numel(), *ends = segments.ends.as<const int64_t>();
   const auto tiles = std::min<int64_t>(most_tiles, std::bit_floor(static_cast<uint64_t>(count / least) | 1));
-  const bool past_caches = count <= most_in_caches && threads_far_apart();
+  const Stores stores = count > most_in_caches ? Stores::plain
+                        : threads_far_apart()  ? Stores::past_caches
+                                               : Stores::asked_for;
   parallel_for(tiles, 1, [&](int64_t tile, int64_t) {
     int64_t first = 0;
     for (int64_t segment = 0; segment < segments.ends.numel(); first = ends[segment++]) {
       const int64_t length = ends[segment] - first;
       const auto cut = [&](int64_t t) { return t == tiles ? length : length * t / tiles / unit * unit; };
       for (int64_t begin = cut(tile), end = cut(tile + 1); begin < end; begin += unit)
-        update_part<T>(w, shadow, first + begin, first + std::min(begin + unit, end), past_caches,
+        update_part<T>(w, shadow, first + begin, first + std::min(begin + unit, end), stores,
                        [&](T* weights, int64_t from, int64_t to) {
                          f(weights, from, to, segments.rate_factors.as<const float>()[segment],
                            segments.decays.as<const float>()[segment]);
@@ -80,7 +88,7 @@ constexpr int64_t at_once = 64;  ///< values between two fetches
 
 /// Fetches `at_once` values that lie a KiB ahead: an Emerald Rapids sees four streams come too late.
 template <class T>
-void fetch_next(std::initializer_list<const T*> streams) {
+[[gnu::always_inline]] inline void fetch_next(std::initializer_list<const T*> streams) {
   for (const T* stream : streams) prefetch(stream + 1024 / sizeof(T), at_once * static_cast<int64_t>(sizeof(T)));
 }
 

@@ -25,7 +25,7 @@ struct PutF32 {
 
   void prepare() const {
 #pragma GCC unroll 16
-    for (int i = 0; i < panel_rows; ++i) prefetch(y + i * pitch, 2 * vector_bytes);
+    for (int i = 0; i < panel_rows; ++i) prefetch_to_write(y + i * pitch, 2 * vector_bytes);
   }
   [[gnu::always_inline]] void operator()(const Vector* left, const Vector* right) const {
     typedef Vector Unaligned __attribute__((aligned(4)));
@@ -49,7 +49,7 @@ struct PutBf16 {
 
   void prepare() const {
 #pragma GCC unroll 16
-    for (int i = 0; i < panel_rows; ++i) __builtin_prefetch(y + i * pitch, 1);
+    for (int i = 0; i < panel_rows; ++i) prefetch_to_write(y + i * pitch, vector_bytes);
   }
   [[gnu::target("avx512bf16"), gnu::always_inline]] void operator()(const __m512* left, const __m512* right) const {
     const __m512 low = _mm512_load_ps(bias), high = _mm512_load_ps(bias + vector_width);
