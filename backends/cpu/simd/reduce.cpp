@@ -149,6 +149,20 @@ void reduce_any(View y, View x, float beta) {
   fits_float(x.dtype) ? reduce<Op, float>(y, x, beta) : reduce<Op, double>(y, x, beta);
 }
 
+/// The first of `count` values that is `wanted`, or NaN where that is NaN; one of them is.
+template <class T>
+int64_t first_place(const T* values, int64_t count, T wanted) {
+  const bool nan = wanted != wanted;
+  const auto end = static_cast<int32_t>(count);
+  int32_t place = end;
+#pragma omp simd reduction(min : place)
+  for (int32_t i = 0; i < end; ++i) {
+    const bool is = (values[i] == wanted) | (nan & (values[i] != values[i]));
+    place = std::min(place, is ? i : end);
+  }
+  return place;
+}
+
 template <class T>
 void find_largest(const View& y, const View& x, int dim) {
   const Nest nest(y, x);
@@ -167,8 +181,7 @@ void find_largest(const View& y, const View& x, int dim) {
         const T top = reduce_array<Max>(values, count);
         if (top <= largest || std::isnan(largest)) continue;
         largest = top;
-        const auto is_top = [=](T value) { return value == top || (value != value && top != top); };
-        best = at + (std::find_if(values, values + count, is_top) - values);
+        best = at + first_place(values, count, top);
       }
       store(y.dtype, y.data, nest.kept.offset(1, k), 1, &best, 1);
     }
