@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "cinta/core/context.h"
 #include "cinta/train/checkpoint_directory.h"
 #include "data_helpers.h"
 #include "train_helpers.h"
@@ -82,6 +83,24 @@ TEST_CASE("every event comes at its time", "[train_callbacks]") {
   CHECK(witness->seen ==
         "begin ( 0:bbbps 1:bbbps 2:bbbps 3:bbbps ) log checkpoint-4 ( 4:bbbps eval 5:bbbps 6:bbbps ) log "
         "eval checkpoint-7 end");
+}
+
+TEST_CASE("what micro-batches leave does not add up while nothing is logged", "[train_callbacks]") {
+  struct Scales : train::TrainerCallback {
+    void on_step_end(const Moment& now) override {
+      if (now.state.step == 100 || now.state.step == 612) live.push_back(memory_statistics(cpu).live_total);
+    }
+    std::vector<int64_t> live;
+  };
+  const auto scales = std::make_shared<Scales>();
+  auto task = small_classifier();
+  RunOptions options = short_run("", 620);
+  options.logging_steps = 1000;
+  options.eval_steps = 0;
+  options.callbacks = {scales};
+  train::run(task, options, small_header);
+  REQUIRE(scales->live.size() == 2);
+  CHECK(scales->live[1] - scales->live[0] < 100 * 1024);  // of 512 micro-batches, each of which leaves 1 KiB
 }
 
 TEST_CASE("what a callback asks for is done", "[train_callbacks]") {

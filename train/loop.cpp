@@ -192,6 +192,7 @@ class Run {
     if (options_.loss_scale.dynamic) note_factor();
     scaler_.update();
     if (products_) products_->update(optimizer_.gradient_factor(), where_);
+    if (unread_.size() >= most_unread) read_sums();
     return norm;
   }
 
@@ -334,7 +335,8 @@ class Run {
     call([&](auto& one, const Moment& now) { one.on_save(now, result_.checkpoint); });
   }
 
-  /// What a micro-batch left on the device, until somebody reads it.
+  /// What a micro-batch left on the device, until somebody reads it: a log, or this class when there are so many.
+  static constexpr size_t most_unread = 256;
   struct Unread {
     int64_t step, micro_batch, batch, items;
     Tensor loss, correct;
