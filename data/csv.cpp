@@ -6,6 +6,7 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <optional>
 
 #include "cinta/data/file.h"
@@ -53,7 +54,9 @@ std::optional<double> number(std::string_view field) {
   if (field.size() > 1 && field[0] == '+' && field[1] != '-') field.remove_prefix(1);
   double value = 0;
   const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
-  if (error != std::errc() || end != field.data() + field.size()) return std::nullopt;
+  if (error == std::errc::invalid_argument || end != field.data() + field.size()) return std::nullopt;
+  // Beyond what a double holds: nearly 0, or infinite.
+  if (error == std::errc::result_out_of_range) value = std::strtod(std::string(field).c_str(), nullptr);
   if (!std::isfinite(static_cast<float>(value))) return std::nullopt;
   return value;
 }

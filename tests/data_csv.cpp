@@ -60,6 +60,7 @@ TEST_CASE("A table of numbers", "[data]") {
     CHECK(table.values == wanted);
   }
   CHECK(parse_csv("1\n2\n", "t", {.header = Header::present}).rows == 1);
+  CHECK(parse_csv("1e-400,-2e-330,1e-300\n", "t").values == std::vector<double>{0, 0, 1e-300});
 }
 
 TEST_CASE("A column that is not read may hold anything", "[data]") {
@@ -107,6 +108,7 @@ TEST_CASE("Damaged tables say file, line and column", "[data]") {
       {"one,2\n", "line 1: column 1: found \"one\", expected a finite number", {.last_column = "a class"}},
       {"1,nan\n", "column 2: found \"nan\""},
       {"1,1e99\n", "column 2: found \"1e99\""},
+      {"1,-1e400\n", "column 2: found \"-1e400\""},
       {"1,inf\n", "column 2: found \"inf\""},
       {"1,0x10\n", "column 2: found \"0x10\""},
       {"1,+-1\n", "column 2: found \"+-1\""},
