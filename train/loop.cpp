@@ -335,13 +335,13 @@ class Run {
     call([&](auto& one, const Moment& now) { one.on_save(now, result_.checkpoint); });
   }
 
-  /// What a micro-batch left on the device, until somebody reads it: a log, or this class when there are so many.
-  static constexpr size_t most_unread = 256;
+  /// What a micro-batch left on the device, until a line of the log reads it, or the step that leaves the 256th.
   struct Unread {
     int64_t step, micro_batch, batch, items;
     Tensor loss, correct;
     Tensor factor = {};  ///< of the gradients; 0: the step was skipped. Absent where it need not be known
   };
+  static constexpr size_t most_unread = 256;
 
   Task& task_;
   RunOptions options_;
