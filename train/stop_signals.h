@@ -19,9 +19,9 @@ class StopFlag {
 const volatile std::sig_atomic_t& stop_signal();
 
 /// From now on the first SIGINT or SIGTERM sets stop_signal(); a second one ends the program at once. SIGUSR1, which
-/// schedulers send some time before they kill, and SIGHUP, unless it is ignored, count as SIGTERM; a closed terminal sends
-/// that twice, which ends nothing at once. SIGPIPE is ignored, here and in programs that this one starts. Called by the
-/// thread that trains, which is the program's first.
+/// schedulers send some time before they kill, and SIGHUP, unless it is ignored, count as SIGTERM; a closed terminal
+/// sends that twice, which ends nothing at once. SIGPIPE is ignored, here and in programs that this one starts. Called
+/// by the thread that trains, which is the program's first.
 void stop_on_signals();
 
 }  // namespace cinta::train
