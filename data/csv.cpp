@@ -6,8 +6,9 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
-#include <cstdlib>
+#include <locale>
 #include <optional>
+#include <sstream>
 
 #include "cinta/data/file.h"
 
@@ -55,8 +56,11 @@ std::optional<double> number(std::string_view field) {
   double value = 0;
   const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
   if (error == std::errc::invalid_argument || end != field.data() + field.size()) return std::nullopt;
-  // Beyond what a double holds: nearly 0, or infinite.
-  if (error == std::errc::result_out_of_range) value = std::strtod(std::string(field).c_str(), nullptr);
+  if (error == std::errc::result_out_of_range) {  // nearly 0, or infinite
+    std::istringstream in{std::string(field)};
+    in.imbue(std::locale::classic());
+    in >> value;
+  }
   if (!std::isfinite(static_cast<float>(value))) return std::nullopt;
   return value;
 }
