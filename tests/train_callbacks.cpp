@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <numeric>
 
 #include "cinta/core/context.h"
 #include "cinta/train/checkpoint_directory.h"
@@ -85,22 +86,34 @@ TEST_CASE("every event comes at its time", "[train_callbacks]") {
         "eval checkpoint-7 end");
 }
 
-TEST_CASE("what micro-batches leave does not add up while nothing is logged", "[train_callbacks]") {
-  struct Scales : train::TrainerCallback {
+TEST_CASE("what micro-batches leave is counted, and does not add up while nothing is logged", "[train_callbacks]") {
+  struct Witness : train::TrainerCallback {
     void on_step_end(const Moment& now) override {
       if (now.state.step == 100 || now.state.step == 612) live.push_back(memory_statistics(cpu).live_total);
     }
+    void on_log(const Moment&, const train::MetricFields& fields) override {
+      losses.push_back(train::number(fields, "loss"));
+    }
     std::vector<int64_t> live;
+    std::vector<double> losses;
   };
-  const auto scales = std::make_shared<Scales>();
-  auto task = small_classifier();
-  RunOptions options = short_run("", 620);
-  options.logging_steps = 1000;
-  options.eval_steps = 0;
-  options.callbacks = {scales};
-  train::run(task, options, small_header);
-  REQUIRE(scales->live.size() == 2);
-  CHECK(scales->live[1] - scales->live[0] < 100 * 1024);  // of 512 micro-batches, each of which leaves 1 KiB
+  const auto run_logging_each = [](int64_t steps) {
+    const auto witness = std::make_shared<Witness>();
+    auto task = small_classifier();
+    RunOptions options = short_run("", 620);
+    options.logging_steps = steps;
+    options.eval_steps = 0;
+    options.callbacks = {witness};
+    train::run(task, options, small_header);
+    return witness;
+  };
+  const auto seldom = run_logging_each(1000), often = run_logging_each(1);
+  REQUIRE(seldom->live.size() == 2);
+  CHECK(seldom->live[1] - seldom->live[0] < 100 * 1024);  // of 512 micro-batches, each of which leaves 1 KiB
+  REQUIRE(seldom->losses.size() == 1);
+  REQUIRE(often->losses.size() == 620);
+  const double mean = std::accumulate(often->losses.begin(), often->losses.end(), 0.0) / 620;
+  CHECK(seldom->losses[0] == Approx(mean).epsilon(1e-12));  // batches are of one size
 }
 
 TEST_CASE("what a callback asks for is done", "[train_callbacks]") {
