@@ -131,10 +131,10 @@ struct Head {
   }
   /// Fetches row `row` of this head's, if there is one: those of a head lie too far apart for the machine to see which
   /// comes next, so that the next head's are fetched with each query that is computed of this one.
-  void fetch_keys(const View& all, int64_t row) const {
+  [[gnu::always_inline]] void fetch_keys(const View& all, int64_t row) const {
     if (row < keys) prefetch_far(of(all).at(row, 0), all.size(3) * size_of(all.dtype));
   }
-  void fetch_queries(const View& all, int64_t query) const {
+  [[gnu::always_inline]] void fetch_queries(const View& all, int64_t query) const {
     if (query < queries) prefetch_far(of_queries(all).at(row(query), 0), all.size(3) * size_of(all.dtype));
   }
   Matrix of(const View& all) const { return head_of(all, sample, head, begin); }

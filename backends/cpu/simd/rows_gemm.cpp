@@ -23,7 +23,7 @@ struct PutF32 {
   const float* bias;
   bool add;
 
-  void prepare() const {
+  [[gnu::always_inline]] void prepare() const {
 #pragma GCC unroll 16
     for (int i = 0; i < panel_rows; ++i) prefetch_to_write(y + i * pitch, 2 * vector_bytes);
   }
@@ -47,7 +47,7 @@ struct PutBf16 {
   int64_t pitch;
   const float* bias;
 
-  void prepare() const {
+  [[gnu::always_inline]] void prepare() const {
 #pragma GCC unroll 16
     for (int i = 0; i < panel_rows; ++i) prefetch_to_write(y + i * pitch, vector_bytes);
   }
