@@ -17,12 +17,13 @@ std::vector<std::pair<std::string, std::string>> wordpiece_files(const WordPiece
 /// Writes them into an existing folder.
 void save_wordpiece(const WordPiece& tokenizer, const std::string& folder, Where where = Where::current());
 
-/// The file that a folder's tokens are in: `vocab.txt`, or where there is none `tokenizer.json`.
+/// The file that a folder's tokens are in: `tokenizer.json`, which transformers reads before others, or where there is
+/// none `vocab.txt`.
 std::string vocabulary_path(const std::string& folder);
 
 /// Reads that file and, where it exists, `tokenizer_config.json`; without the latter the text is lower-cased, as BERT's
 /// original vocabularies want it, and with it tokenizer.json must agree. Throws FileError, also for files that ask for
-/// another kind of tokenizer.
+/// another kind of tokenizer, or that add or rename tokens (those two, special_tokens_map.json, added_tokens.json).
 WordPiece load_wordpiece(const std::string& folder, Where where = Where::current());
 
 }  // namespace cinta::data

@@ -98,8 +98,41 @@ TEST_CASE("files that the library wrote are read, and give its ids", "[tokenizer
       CHECK(tokenizer.encode_framed(text["text"].get<std::string>()).ids == text["ids"].get<Ids>());
     }
   }
+  const std::string tokens = load_wordpiece(folder.path()).vocabulary().text();
   write_bytes(folder / "vocab.txt", "[UNK]\nlines\n");
-  CHECK(load_wordpiece(folder.path()).vocabulary().text() == "[UNK]\nlines\n");
+  CHECK(load_wordpiece(folder.path()).vocabulary().text() == tokens);  // what the library reads, too
+}
+
+TEST_CASE("files that add or rename a token are refused", "[tokenizers_library]") {
+  const Scratch folder;
+  write_bytes(folder / "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nnew\n");
+  auto error_with = [&](const char* name, const char* text) {
+    write_bytes(folder / name, text);
+    const std::string error = error_of<FileError>([&] { load_wordpiece(folder.path()); });
+    std::filesystem::remove(folder / name);
+    return error;
+  };
+  const std::string only = ", only BERT's special tokens are supported";
+  for (const char* name : {"tokenizer_config.json", "special_tokens_map.json"}) {
+    INFO(name);
+    CHECK(error_with(name, R"({"mask_token": "[MASK]", "pad_token": {"content": "[PAD]"}, "unk_token": null,
+                               "additional_special_tokens": ["[SEP]"],
+                               "added_tokens_decoder": {"4": {"content": "[MASK]"}}})") == "no error");
+    CHECK_THAT(error_with(name, R"({"mask_token": "<mask>"})"),
+               Contains(std::string(name) + ": mask_token: found \"<mask>\"" + only));
+    CHECK_THAT(error_with(name, R"({"cls_token": {"content": "<s>"}})"), Contains("cls_token: found \"<s>\"" + only));
+    CHECK_THAT(error_with(name, R"({"additional_special_tokens": ["new"]})"),
+               Contains("additional_special_tokens: found \"new\"" + only));
+    CHECK_THAT(error_with(name, R"({"added_tokens_decoder": {"7": {"content": "<new>"}}})"),
+               Contains("added_tokens_decoder: found \"<new>\"" + only));
+    CHECK_THAT(error_with(name, R"({"added_tokens_decoder": {"3": {"content": "[MASK]"}}})"),
+               Contains("added_tokens_decoder: \"[MASK]\" has the number 3, in the vocabulary 4"));
+    CHECK_THAT(error_with(name, R"({"added_tokens_decoder": 1})"), Contains(name));
+  }
+  CHECK(error_with("added_tokens.json", R"({"[MASK]": 4})") == "no error");
+  CHECK_THAT(error_with("added_tokens.json", R"({"<new>": 7})"), Contains("added_tokens.json: found \"<new>\"" + only));
+  CHECK_THAT(error_with("added_tokens.json", R"({"[MASK]": 3})"), Contains("found \"[MASK]\""));
+  CHECK_THAT(error_with("tokenizer.json", "{"), Contains("tokenizer.json"));
 }
 
 TEST_CASE("another tokenizer's file is refused by what is not supported", "[tokenizers_library]") {
