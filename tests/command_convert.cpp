@@ -242,6 +242,39 @@ TEST_CASE("convert refuses before it writes, and leaves what was there", "[comma
   CHECK(read_bytes(file) == "mine");
 }
 
+TEST_CASE("convert replaces no directory that holds more than the source", "[command]") {
+  const Scratch scratch;
+  const std::string from = scratch / "from", to = scratch / "to", file = from + "/model.safetensors";
+  fs::create_directory(from);
+  const float one = 1;
+  data::save_safetensors(file, {{"x", Dtype::f32, {1}, &one}});
+  write_bytes(from + "/config.json", "{}");
+  REQUIRE(run_cinta({"convert", from, to}).code == 0);
+  const auto refused = [&](const std::string& source, const std::string& part) {
+    const auto before = names_in(to);
+    INFO(part);
+    const Finished finished = run_cinta({"convert", source, to, "--to", "sharded", "--overwrite"});
+    CHECK(finished.code == 2);
+    CHECK_THAT(finished.error, Contains(part));
+    CHECK(names_in(to) == before);
+  };
+  refused(file, "to: holds config.json, which a source that is no directory does not have");
+  refused(to + "/model.safetensors", "to: holds config.json, which");
+  write_bytes(to + "/vocab.txt", "[UNK]\n");
+  refused(from, "to: holds vocab.txt, which " + from + " does not have");
+  fs::remove(to + "/vocab.txt");
+  write_bytes(to + "/model_ema.safetensors", "mine");
+  refused(from, "to: holds model_ema.safetensors, which is no file of a model");
+  fs::remove(to + "/model_ema.safetensors");
+  fs::create_directory(to + "/model-00001-of-00001.safetensors");
+  refused(from, "to: holds model-00001-of-00001.safetensors, which is no file of a model");
+  fs::remove(to + "/model-00001-of-00001.safetensors");
+  for (int twice = 0; twice < 2; ++twice)
+    CHECK(run_cinta({"convert", from, to, "--to", "sharded", "--overwrite"}).code == 0);
+  write_bytes(from + "/config.json", "{");
+  refused(from, "config.json: is no JSON object");
+}
+
 TEST_CASE("convert that cannot write all leaves nothing", "[command]") {
   const Scratch scratch;
   const std::vector<float> numbers(20000, 1);

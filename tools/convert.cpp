@@ -145,7 +145,7 @@ class Conversion {
     for (const char* name : carried)
       if (const std::string file = from + "/" + name; !from.empty() && fs::exists(file)) {
         const std::string text = data::read_file(file, data::maximum_file_bytes, Where());
-        add(directory, name, std::string_view(name) == config_file ? config_of(text) : text);
+        add(directory, name, std::string_view(name) == config_file ? config_of(text, file) : text);
       }
     directory.commit(Where());
   }
@@ -206,9 +206,9 @@ class Conversion {
 
   /// config.json that names the new precision where it named one (transformers loads weights as what it says), and the
   /// class of a body alone.
-  std::string config_of(const std::string& text) const {
+  std::string config_of(const std::string& text, const std::string& path) const {
     Json config = Json::parse(text, nullptr, false);
-    if (!config.is_object()) return text;
+    require<FileError>(config.is_object(), "convert", Where(), path, ": is no JSON object");
     bool changed = false;
     const auto set = [&](const char* key, const Json& value) {
       changed |= config[key] != value;
@@ -233,13 +233,36 @@ class Conversion {
   Json notable_ = Json::object();
 };
 
-bool is_model_file(const std::string& name) {
-  return name == data::weights_index || (name.starts_with("model") && name.ends_with(".safetensors")) ||
-         std::ranges::find(carried, name) != std::end(carried);
+bool is_carried(const std::string& name) { return std::ranges::find(carried, name) != std::end(carried); }
+
+/// model-00001-of-00003.safetensors
+bool is_shard(const std::string& name) {
+  std::string without_numbers = name;
+  std::erase_if(without_numbers, [](char letter) { return letter >= '0' && letter <= '9'; });
+  return without_numbers == "model--of-.safetensors";
 }
 
-/// A directory is replaced as a whole, so one with anything else in it is not.
-void check_target(const std::string& path, bool directory, bool overwrite) {
+/// A directory is replaced as a whole, so nothing may lie there but weights, and files that the directory `from`, if
+/// not empty, has as well.
+void check_replaced(const std::string& path, const std::string& from) {
+  std::error_code error;
+  std::string lost;
+  for (fs::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    const bool weights = name == data::weights_index || name == data::weights_file || is_shard(name);
+    require<FileError>((weights || is_carried(name)) && entry->is_regular_file(error), "convert", Where(), path,
+                       ": holds ", name,
+                       ", which is no file of a model; a directory is replaced as a whole, so choose ", "another");
+    if (!weights && (from.empty() || !fs::exists(from + "/" + name))) lost += (lost.empty() ? "" : ", ") + name;
+  }
+  if (error) data::throw_file_error(path, "cannot be listed", error.value(), Where());
+  require<FileError>(lost.empty(), "convert", Where(), path, ": holds ", lost, ", which ",
+                     from.empty() ? "a source that is no directory" : from,
+                     " does not have; a directory is replaced as a whole, so choose another");
+}
+
+/// What lies at `path` already may be replaced by a directory, with what `from` has beside the weights, or by a file.
+void check_target(const std::string& path, bool directory, const std::string& from, bool overwrite) {
   std::error_code error;
   const fs::file_status status = fs::symlink_status(path, error);
   if (!fs::exists(status)) return;
@@ -247,12 +270,7 @@ void check_target(const std::string& path, bool directory, bool overwrite) {
                      directory ? "no directory, but a directory is to be written"
                                : "a directory, and one file is to be written; --to sharded writes a directory");
   require<FileError>(overwrite, "convert", Where(), path, ": exists; --overwrite replaces it");
-  if (!directory) return;
-  for (fs::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error))
-    require<FileError>(is_model_file(entry->path().filename().string()), "convert", Where(), path, ": holds ",
-                       entry->path().filename().string(),
-                       ", which is no file of a model; a directory is replaced as a whole, so choose another");
-  if (error) data::throw_file_error(path, "cannot be listed", error.value(), Where());
+  if (directory) check_replaced(path, from);
 }
 
 void convert(Options options) {
@@ -262,10 +280,11 @@ void convert(Options options) {
   const uint64_t most = sharded ? byte_size("--max_shard_size", options.max_shard_size) : 0;
   std::error_code unknown;  // what cannot be looked at is for open() to complain of
   const bool from_directory = fs::is_directory(options.source, unknown), into_directory = from_directory || sharded;
-  check_target(options.target, into_directory, options.overwrite);
+  const std::string from = from_directory ? options.source : "";
+  check_target(options.target, into_directory, from, options.overwrite);
   Conversion conversion(options);
   if (into_directory)
-    conversion.write_directory(options.target, most, from_directory ? options.source : "");
+    conversion.write_directory(options.target, most, from);
   else
     conversion.write_file(options.target);
   conversion.report();
