@@ -305,12 +305,13 @@ TEST_CASE("tokenize shows the pieces and their numbers", "[command]") {
   CHECK(nlohmann::json::parse(finished.out) ==
         nlohmann::json{{"tokens", {"[CLS]", "word7", "[MASK]", "[UNK]", "[SEP]"}}, {"input_ids", {2, 7, 4, 1, 3}}});
   CHECK(contains(run_cinta({"tokenize", "word7", "--model", saved.directory}).out, "7  word7\n"));
-  for (const char* brackets : {"[MASK]", "[word7, word8]", "[]"}) {  // no list of texts
-    const Finished one = run_cinta({"tokenize", brackets, "word7", "--model", saved.directory, "--json"});
-    INFO(brackets << " " << one.error);
-    CHECK(one.code == 0);
-    CHECK(std::ranges::count(one.out, '\n') == 2);
-    CHECK(contains(one.out, "\"[MASK]\"") == (std::string(brackets) == "[MASK]"));
-  }
+  for (const char* brackets : {"[MASK]", "[word7, word8]", "[]"})  // no list of texts
+    for (const Arguments& texts : {Arguments{brackets, "word7"}, Arguments{"--", brackets, "word7"}}) {
+      const Finished one = run_cinta(Arguments{"tokenize", "--model", saved.directory, "--json"} + texts);
+      INFO(texts[0] << " " << brackets << " " << one.error);
+      CHECK(one.code == 0);
+      CHECK(std::ranges::count(one.out, '\n') == 2);
+      CHECK(contains(one.out, "\"[MASK]\"") == (std::string(brackets) == "[MASK]"));
+    }
   CHECK(run_cinta({"tokenize", "word7", "--model", saved.scratch / "none"}).code == 2);
 }

@@ -151,7 +151,17 @@ size_t depth_of(CLI::App& app, const Arguments& arguments, CLI::App*& command) {
   return depth;
 }
 
+/// A word in brackets so that the parser does not take it apart: a space changes no token.
+std::string kept_whole(const std::string& word) {
+  return word.starts_with("[") && word.ends_with("]") ? word + " " : word;
+}
+
 }  // namespace
+
+std::string as_given(std::string word) {
+  if (word.starts_with("[") && word.ends_with("] ")) word.pop_back();
+  return word;
+}
 
 std::optional<bool> truth_of(std::string word) {
   std::ranges::transform(word, word.begin(), [](unsigned char c) { return std::tolower(c); });
@@ -210,13 +220,12 @@ Settings settle(CLI::App& app, const Arguments& all) {
       append(out.arguments, *word, "1");  // a count that may be left out
     } else {
       const bool is_value = option_before && option_before->get_items_expected_max() > 0;
-      const bool is_list = word->starts_with("[") && word->ends_with("]") && !is_value && most_words(*command) > 1;
-      out.arguments.push_back(is_list ? *word + " "
-                                      : *word);  // which the parser would take apart; a space changes no token
+      const bool is_list = !is_value && most_words(*command) > 1;
+      out.arguments.push_back(is_list ? kept_whole(*word) : *word);
     }
     option_before = option;
   }
-  out.arguments.insert(out.arguments.end(), end, all.end());
+  std::transform(end, all.end(), std::back_inserter(out.arguments), kept_whole);
   return out;
 }
 

@@ -32,9 +32,11 @@ void take_settings_file(CLI::App& app);
 
 /// Adds what the environment and the files named in `given` say about options of the command that `given` names.
 /// Files are flat JSON objects of option names. Throws FileError for a file that is not, ValueError for a key that is
-/// no option and for a variable that is one of no command, naming the nearest. `--flag True` becomes `--flag=true`, and
-/// a count that is left out 1.
+/// no option and for a variable that is one of no command, naming the nearest. `--flag True` becomes `--flag=true`, a
+/// count that is left out 1, and a list's word in brackets gets a blank behind it, as the parser would take it apart.
 Settings settle(CLI::App& app, const Arguments& given);
+/// A word without that blank.
+std::string as_given(std::string word);
 
 /// The command of `app` that the first words of `arguments` name: `app` itself when none does.
 CLI::App* command_of(CLI::App& app, const Arguments& arguments);
