@@ -2,6 +2,12 @@
 #include "cinta/core/plugin.h"
 
 #include <dlfcn.h>
+#include <link.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
 
 namespace cinta {
 namespace {
@@ -11,18 +17,35 @@ Function* find(void* library, const char* name) {
   return reinterpret_cast<Function*>(dlsym(library, name));
 }
 
+/// Bytes that a library's segments want of its file; 0 where that is no library, which the loader says better.
+uint64_t wanted_bytes(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  const auto read = [&](auto& record) { return !!file.read(reinterpret_cast<char*>(&record), sizeof record); };
+  ElfW(Ehdr) header;
+  if (!read(header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return 0;
+  uint64_t wanted = header.e_phoff + uint64_t{header.e_phnum} * sizeof(ElfW(Phdr));
+  file.seekg(static_cast<std::streamoff>(header.e_phoff));
+  ElfW(Phdr) segment;
+  for (int i = 0; i < header.e_phnum && read(segment); ++i)
+    wanted = std::max<uint64_t>(wanted, segment.p_offset + segment.p_filesz);
+  return wanted;
+}
+
 }  // namespace
 
 Device load_backend(const std::string& path, Where where) {
   // A bare name would be looked for in the system's folders, not here.
   const std::string file = path.find('/') == path.npos ? "./" + path : path;
+  // The loader maps what is not there, and who reads that is killed.
+  std::error_code none;
+  const uint64_t wanted = std::filesystem::is_regular_file(file, none) ? wanted_bytes(file) : 0;
+  require<FileError>(wanted == 0 || wanted <= std::filesystem::file_size(file), "load_backend", where, "cannot load ",
+                     path, ": the file is truncated, it has fewer than ", wanted, " bytes");
   void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) throw FileError(located("load_backend", join("cannot load ", path, ": ", dlerror()), where));
-  // Never closed once it was let in: its kernels and its runtime stay in the tables as long as the process.
-  auto refuse = [&](const std::string& reason) {
-    dlclose(library);
-    throw FileError(located("load_backend", path + reason, where));
-  };
+  // Never closed: its kernels and its runtime stay in the tables as long as the process, also those that its
+  // initialisers have put there before it was asked anything.
+  auto refuse = [&](const std::string& reason) { throw FileError(located("load_backend", path + reason, where)); };
   const auto version = find<decltype(cinta_backend_abi_version)>(library, "cinta_backend_abi_version");
   if (!version) refuse(": exports no cinta_backend_abi_version, so it is not a backend");
   if (const uint32_t found = version(); found != backend_abi_version)

@@ -7,6 +7,7 @@
 #include "cinta/autograd/tape.h"
 #include "cinta/backends/kernels/elementwise.h"
 #include "cinta/core/context.h"
+#include "cinta/core/device.h"
 #include "cinta/core/plugin.h"
 #include "cinta/data/batches.h"
 #include "cinta/data/digits.h"
@@ -131,6 +132,16 @@ TEST_CASE("a file that is no backend is refused with the reason", "[foreign_back
   const Scratch scratch;
   write_bytes(scratch / "text.so", "no library");
   CHECK_THAT(refusal(scratch / "text.so"), Contains("cannot load"));
+  const std::string whole = read_bytes(plugin("npu"));
+  for (const size_t bytes : {size_t{10}, size_t{100}, size_t{6000}, whole.size() / 2}) {
+    write_bytes(scratch / "part.so", whole.substr(0, bytes));
+    CHECK_THAT(refusal(scratch / "part.so"), Contains(bytes < 64 ? "cannot load" : "the file is truncated"));
+  }
+}
+
+TEST_CASE("what a refused backend has claimed before it was asked stays whole", "[foreign_backend]") {
+  CHECK_THAT(error_of<FileError>([] { load_backend(plugin("old_backend")); }), Contains("version "));
+  CHECK(to_vector<float>(from_values<float>({1}, {1}, parse_device("early"))) == std::vector<float>{1});
 }
 
 TEST_CASE("a backend cannot take a name that is taken", "[foreign_backend]") {
