@@ -87,12 +87,16 @@ std::vector<Document> in_parts(const Document& document, char end_mark) {
 std::vector<std::string> list_files(const std::string& root, Where where) {
   std::vector<std::string> out;
   std::error_code error;
+  const auto check = [&](const std::string& folder) {
+    require<FileError>(!error, "corpus", where, folder, ": cannot be listed: ", error.message());
+  };
   fs::recursive_directory_iterator entry(root, error);
-  require<FileError>(!error, "corpus", where, root, ": cannot be listed: ", error.message());
+  check(root);
   while (entry != fs::recursive_directory_iterator()) {
+    const std::string path = entry->path();
     if (entry->is_regular_file(error)) out.push_back(entry->path().lexically_relative(root).generic_string());
-    entry.increment(error);
-    require<FileError>(!error, "corpus", where, root, ": cannot be listed: ", error.message());
+    entry.increment(error);  // into a folder, if it is one
+    check(path);
   }
   std::sort(out.begin(), out.end());
   return out;
