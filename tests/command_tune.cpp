@@ -253,6 +253,14 @@ TEST_CASE("a space or a command that is wrong is refused before the first trial"
             "a choice is a number, a text, true or false, found [1,2]"},
            {R"({"lerning_rate": {"name": "FloatDistribution", "attributes": {"low": 0, "high": 1}}})",
             "'lerning_rate' is no option of mlp; the nearest is 'learning_rate'"},
+           {rate + R"({"low": -1e308, "high": 1e308}}})", "lie too far apart"},
+           {R"({"fast_dev_run": {"name": "CategoricalDistribution", "attributes": {"choices": [1]}}})",
+            "fast_dev_run is not to be chosen"},
+           {R"({"config": {"name": "CategoricalDistribution", "attributes": {"choices": ["a"]}}})",
+            "config is not to be chosen"},
+           {R"({"batch_size": {"name": "IntDistribution", "attributes": {"low": 1, "high": 2}},
+                "per_device_train_batch_size": {"name": "IntDistribution", "attributes": {"low": 1, "high": 2}}})",
+            "batch_size and per_device_train_batch_size are one option"},
            {R"({"max_steps": {"name": "IntDistribution", "attributes": {"low": 1, "high": 2}}})",
             "max_steps is to be chosen, but the command gives it"}}) {
     write_bytes(scratch / "space.json", text);
@@ -266,6 +274,53 @@ TEST_CASE("a space or a command that is wrong is refused before the first trial"
   check_refused(tune(scratch, scratch / "search", {"--pruner", "asha"}), "needs evaluations on the way");
   check_refused({"tune", "--space", scratch / "none.json", "--", "train", "mlp"}, "none.json: cannot be opened");
   CHECK_FALSE(fs::exists(scratch / "search"));
+}
+
+TEST_CASE("a folder of something else, or with damaged files, is refused and kept", "[command_tune]") {
+  const Scratch scratch;
+  write_bytes(scratch / "space.json", R"({"weight_decay": {"name": "FloatDistribution", "attributes":
+                                          {"low": 0, "high": 1}}})");
+  const std::string directory = scratch / "search", trial = directory + "/trial-0000/";
+  const auto command = [&](const std::string& trials) {
+    return tune(scratch, directory, {"--sampler", "random", "--trials", trials}, digits_mlp("2"));
+  };
+  const auto refused = [&](const std::string& path, const std::string& text, const std::string& part) {
+    const std::string good = fs::exists(path) ? read_bytes(path) : "";
+    write_bytes(path, text);
+    check_refused(command("2"), part);
+    CHECK(read_bytes(path) == text);
+    good.empty() ? void(fs::remove(path)) : write_bytes(path, good);
+  };
+  fs::create_directory(directory);
+  refused(directory + "/trials.jsonl", "my notes", "search: holds trials.jsonl, but no search");
+  refused(directory + "/metrics.jsonl", "{}\n", "search: holds metrics.jsonl, but no search");
+  refused(directory + "/search.json", R"({"mine": 1})", "search.json: describes no search");
+  REQUIRE(run_cinta(command("1")).code == 0);
+
+  const std::string line = R"({"trial":0,"state":"complete","objective":1,"params":{"weight_decay":0.5},"steps":2,)"
+                           R"("epoch":1,"seconds":1,"values":[],"exit_code":0})";
+  const std::string trials = directory + "/trials.jsonl", place = "trials.jsonl: line 1: is no trial of this search: ";
+  refused(trials, replaced(line, "0.5", "\"x\"") + "\n", place + "its params are {\"weight_decay\":\"x\"}");
+  refused(trials, replaced(line, "{\"weight_decay\":0.5}", "5") + "\n", place + "its params are 5");
+  refused(trials, replaced(line, ":0,", ":-7,") + "\n", place + "its number is -7");
+  refused(trials, replaced(line, "complete", "bogus") + "\n", place + "its state is \"bogus\"");
+  refused(trials, replaced(line, "\"steps\":2,", "") + "\n", place);
+  refused(trials, line + "\n" + line + "\n", "line 2: is no trial of this search: there is another trial-0000");
+
+  const std::string kept = read_bytes(trials);
+  fs::remove(trials);
+  refused(trial + "result.json", R"({"state": 3})", "result.json: is no result of a training");
+  refused(trial + "result.json", R"({"state": "complete"})", "result.json: is no result of a training");
+  refused(trial + "trial.json", "[]", "trial.json: is of no trial of this search: []");
+  const std::string metrics = read_bytes(trial + "metrics.jsonl");
+  write_bytes(trial + "metrics.jsonl", metrics + R"({"step": "x", "eval_accuracy": 1})" + "\n");
+  CHECK(run_cinta(command("1")).code == 0);
+  CHECK(lines_of(trials).size() == 1);
+  write_bytes(trials, kept);
+
+  fs::remove_all(directory + "/trial-0000");
+  check_refused(tune(scratch, directory, {"--sampler", "random", "--seed", "6"}, digits_mlp("2")),
+                "seed 6, begun with 0");
 }
 
 TEST_CASE("without Python or Optuna the search says what to install", "[command_tune]") {

@@ -1,5 +1,6 @@
 // `cinta tune`: trains again and again with other values of some options, and says which were best.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 
@@ -28,6 +29,7 @@ void refuse_unused(const CLI::App& command, const TuneOptions& options) {
 }
 
 void tune(TuneOptions options, CLI::App& app) {
+  std::ranges::transform(options.command, options.command.begin(), as_given);
   const Space space = read_space(options.space);
   if (!options.objective.starts_with("eval_")) options.objective = "eval_" + options.objective;
   if (options.direction.empty()) options.direction = options.objective.ends_with("loss") ? "minimize" : "maximize";
@@ -43,7 +45,7 @@ void tune(TuneOptions options, CLI::App& app) {
   constexpr std::chrono::seconds patience{10};  // a trial whose search was killed needs a moment to save
   const data::DirectoryLock lock(options.directory, patience, /*inherited=*/true);
   open_search(options, space);
-  Trials trials(options.directory, options.direction == "maximize");
+  Trials trials(options.directory, space, options.direction == "maximize");
   std::unique_ptr<Optuna> optuna;
   if (options.sampler == "tpe" || options.pruner != "none")
     optuna = std::make_unique<Optuna>(
@@ -64,6 +66,8 @@ void tune(TuneOptions options, CLI::App& app) {
   for (int64_t number = 0; number < count && !train::stop_signal(); ++number) {
     if (trials.has(number)) continue;
     json params = params_begun(options.directory, number);
+    require<FileError>(params.is_null() || fits(space, params), "tune", Where(), options.directory, "/",
+                       trial_name(number), "/trial.json: is of no trial of this search: ", params.dump());
     if (params.is_null() && grid) params = grid->values(number);
     if (params.is_null() && options.sampler == "random") params = random_values(space, options.seed, number);
     if (optuna) params = optuna->ask(number, params);

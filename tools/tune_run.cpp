@@ -56,7 +56,7 @@ class Follower {
     file.seekg(static_cast<std::streamoff>(seen_));
     for (std::string line; std::getline(file, line) && !file.eof(); seen_ += line.size() + 1) {
       const json fields = json::parse(line, nullptr, false);
-      if (!fields.is_object() || !fields.contains("step")) continue;  // the header
+      if (!fields.is_object() || !fields.value("step", json()).is_number_integer()) continue;  // the header
       if (const auto value = number_in(fields, name_)) found.push_back({fields["step"], *value});
     }
     return found;
@@ -103,7 +103,24 @@ std::optional<int> watch(const Arguments& words, const std::string& directory, c
 json result_in(const std::string& path) {
   if (!std::filesystem::exists(path)) return nullptr;
   json result = data::parse_json(data::read_file(path), "tune", path);
-  return result.is_object() && result.value("state", "stopped") != "stopped" ? result : json();
+  require<FileError>(result.is_object() && result.value("state", json()).is_string(), "tune", Where(), path,
+                     ": is no result of a training: ", result.dump());
+  return result["state"] != "stopped" ? result : json();
+}
+
+/// What the result says of a trial that has ended.
+void take_result(const json& result, const std::string& path, const std::string& objective, Trial& trial) {
+  try {
+    trial.steps = result.at("steps");
+    trial.epoch = result.at("epoch");
+    trial.seconds = result.at("seconds");
+    const auto value = number_in(result.at("evaluation"), objective);
+    require(value.has_value(), "tune", Where(), "the evaluation has no '", objective,
+            "', so no trial would count: ", result.at("evaluation").dump());
+    trial.objective = *value;
+  } catch (const json::exception& error) {
+    throw FileError(join("[tune] ", path, ": is no result of a training: ", error.what()));
+  }
 }
 
 }  // namespace
@@ -156,13 +173,7 @@ std::optional<Trial> run_trial(const TrialCommand& command, int64_t number, cons
     trial.error = last_line(directory + "/log.txt");
     return trial;
   }
-  trial.steps = result.at("steps");
-  trial.epoch = result.at("epoch");
-  trial.seconds = result.at("seconds");
-  const auto value = number_in(result.at("evaluation"), command.objective);
-  require(value.has_value(), "tune", Where(), "the evaluation has no '", command.objective,
-          "', so no trial would count: ", result.at("evaluation").dump());
-  trial.objective = *value;
+  take_result(result, result_path, command.objective, trial);
   return trial;
 }
 

@@ -18,7 +18,8 @@ struct TrialCommand {
 using Verdict = std::function<bool(int64_t, double)>;
 
 /// Trains with `params` in trial-NNNN of the search's directory, or goes on with what stands there. Returns nothing
-/// when train::stop_signal() came: the trial has been told, has saved and ended.
+/// when train::stop_signal() came: the trial has been told, has saved and ended. Throws FileError where files of the
+/// trial say what no training writes.
 std::optional<Trial> run_trial(const TrialCommand& command, int64_t number, const nlohmann::json& params,
                                const Verdict& verdict);
 

@@ -69,6 +69,7 @@ void read_numbers(Attributes& given, Parameter& parameter) {
   parameter.step = given.number("step", parameter.whole ? json(1) : json(0));
   const double &low = parameter.low, &high = parameter.high, &step = parameter.step;
   given.check(low <= high, "low ", low, " is above high ", high);
+  given.check(std::isfinite(high - low), "low ", low, " and high ", high, " lie too far apart");
   given.check(!parameter.logarithmic || low > 0, "a logarithmic scale begins above 0, found low ", low);
   given.check(step >= 0 && (step > 0 || !parameter.whole), "step is positive, found ", step);
   given.check(!parameter.logarithmic || step == (parameter.whole ? 1 : 0), "log and step exclude each other");
@@ -144,6 +145,15 @@ Space read_space(const std::string& path) {
   Space space;
   for (const auto& [name, distribution] : file.items()) space.push_back(read_parameter(path, name, distribution));
   return space;
+}
+
+bool fits(const Space& space, const json& params) {
+  return params.is_object() && params.size() == space.size() &&
+         std::ranges::all_of(space, [&](const Parameter& parameter) {
+           const json value = params.value(parameter.name, json());
+           return parameter.choices.empty() ? value.is_number()
+                                            : std::ranges::find(parameter.choices, value) != parameter.choices.end();
+         });
 }
 
 json random_values(const Space& space, uint64_t seed, int64_t trial) {

@@ -22,6 +22,9 @@ using Space = std::vector<Parameter>;
 /// Throws FileError naming the file, the parameter and what is wrong with it.
 Space read_space(const std::string& path);
 
+/// Whether `params` has a value for each parameter of the space and for nothing else: a number, or one of its choices.
+bool fits(const Space& space, const nlohmann::json& params);
+
 /// An object of option names and values. Each is a function of the seed, the trial and the option's name alone.
 nlohmann::json random_values(const Space& space, uint64_t seed, int64_t trial);
 

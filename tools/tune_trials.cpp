@@ -16,6 +16,8 @@ using nlohmann::json;
 /// A number that may be none, which is null in the file.
 double number_or_nan(const json& value) { return value.is_null() ? NAN : value.get<double>(); }
 
+constexpr std::string_view states[] = {"complete", "pruned", "failed"};
+
 Trial trial_of(const json& line) {
   Trial trial{.number = line.at("trial"),
               .state = line.at("state"),
@@ -53,7 +55,7 @@ std::string trial_name(int64_t number) {
   return name;
 }
 
-Trials::Trials(const std::string& directory, bool maximize) : maximize_(maximize) {
+Trials::Trials(const std::string& directory, const Space& space, bool maximize) : maximize_(maximize) {
   const std::string path = directory + "/trials.jsonl";
   std::string text;
   if (std::filesystem::exists(path)) text = data::read_file(path);
@@ -61,10 +63,18 @@ Trials::Trials(const std::string& directory, bool maximize) : maximize_(maximize
   for (size_t end, number = 1; (end = text.find('\n', begin)) != text.npos; begin = end + 1, ++number) {
     const std::string place = join(path, ": line ", number);
     const json line = data::parse_json(std::string_view(text).substr(begin, end - begin), "tune", place);
+    const auto check = [&](bool ok, const auto&... parts) {
+      require<FileError>(ok, "tune", Where(), place, ": is no trial of this search: ", parts...);
+    };
     try {
-      all_.push_back(trial_of(line));
+      Trial trial = trial_of(line);
+      check(line["trial"].is_number_unsigned(), "its number is ", line["trial"].dump());
+      check(!has(trial.number), "there is another ", trial_name(trial.number));
+      check(std::ranges::find(states, trial.state) != std::end(states), "its state is ", line["state"].dump());
+      check(fits(space, trial.params), "its params are ", trial.params.dump());
+      all_.push_back(std::move(trial));
     } catch (const json::exception& error) {
-      throw FileError(join("[tune] ", place, ": is no trial: ", error.what()));
+      check(false, error.what());
     }
   }
   file_ = std::make_unique<data::OutputFile>(path, begin);

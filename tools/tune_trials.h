@@ -30,8 +30,9 @@ std::string trial_name(int64_t number);
 
 class Trials {
  public:
-  /// Reads what is there; a last line that was not written to its end is cut off. Throws FileError naming the line.
-  Trials(const std::string& directory, bool maximize);
+  /// Reads what is there; a last line that was not written to its end is cut off. Throws FileError naming the line
+  /// that is no trial of `space`.
+  Trials(const std::string& directory, const Space& space, bool maximize);
 
   /// Writes the trial down; when it returns, the line is on the disk.
   void append(Trial trial);
