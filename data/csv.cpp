@@ -56,7 +56,7 @@ std::optional<double> number(std::string_view field) {
   double value = 0;
   const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
   if (error == std::errc::invalid_argument || end != field.data() + field.size()) return std::nullopt;
-  if (error == std::errc::result_out_of_range) {  // nearly 0, or infinite
+  if (error == std::errc::result_out_of_range) {  // nearly 0, or too large
     std::istringstream in{std::string(field)};
     in.imbue(std::locale::classic());
     in >> value;

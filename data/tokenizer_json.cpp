@@ -97,10 +97,19 @@ struct Reader {
   }
 };
 
+/// The file with the type of its model, which old ones leave to be seen from its parts.
+Json with_type(Json file) {
+  Json& model = file["model"];
+  if (model.is_object() && !model.contains("type") && model.contains("continuing_subword_prefix") &&
+      !model.contains("merges"))
+    model["type"] = "WordPiece";
+  return file;
+}
+
 }  // namespace
 
 WordPiece read_tokenizer_json(const std::string& path, Where where) {
-  const Json file = parse_json_object(read_file(path, maximum_file_bytes, where), "tokenizer", path, where);
+  const Json file = with_type(parse_json_object(read_file(path, maximum_file_bytes, where), "tokenizer", path, where));
   const Reader reader{path, where};
   const Json model = reader.part(file, "model", {"WordPiece"});
   reader.expect(model, "model", "unk_token", "[UNK]");

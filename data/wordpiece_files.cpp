@@ -24,53 +24,73 @@ bool flag(const nlohmann::json& config, const char* key, bool otherwise, const s
   return found->get<bool>();
 }
 
+/// Also of a link to nowhere, which says on reading what is wrong.
+bool exists(const std::string& path) {
+  std::error_code none;
+  return std::filesystem::exists(std::filesystem::symlink_status(path, none));
+}
+
 /// A file of the tokenizer, as transformers writes it; empty where there is none.
 nlohmann::json file_in(const std::string& path, Where where) {
-  if (!std::filesystem::exists(path)) return nlohmann::json::object();
+  if (!exists(path)) return nlohmann::json::object();
   return parse_json_object(read_file(path, maximum_file_bytes, where), "tokenizer", path, where);
 }
 
-/// A token by its name, or as {"content": name, ..}.
-nlohmann::json name_of(const nlohmann::json& token) {
-  return token.is_object() ? token.value("content", nlohmann::json()) : token;
-}
+/// Whether these are BERT's special tokens, where texts are searched for them before they are cut; and nothing else.
+class TokenCheck {
+ public:
+  TokenCheck(const std::string& path, const Vocabulary& vocabulary, Where where)
+      : path_(path), vocabulary_(vocabulary), where_(where) {}
 
-bool is_special(const nlohmann::json& name) {
-  return name.is_string() &&
-         std::ranges::find(Vocabulary::specials, name.get<std::string>()) != std::end(Vocabulary::specials);
-}
-
-/// Tokens that a text is searched for before it is cut are BERT's own, with the numbers of the vocabulary.
-void check_tokens(const nlohmann::json& file, const std::string& path, const Vocabulary& vocabulary, Where where) {
-  const auto check = [&](bool ok, const auto&... found) {
-    require<FileError>(ok, "tokenizer", where, path, ": ", found..., ", only BERT's special tokens are supported");
-  };
-  for (const std::string_view token : Vocabulary::specials) {
-    std::string key(token.substr(1, token.size() - 2));  // [PAD] is pad_token
-    std::ranges::transform(key, key.begin(), [](char letter) { return static_cast<char>(letter - 'A' + 'a'); });
-    key += "_token";
-    const nlohmann::json found = name_of(file.value(key, nlohmann::json()));
-    check(found.is_null() || found == token, key, ": found ", found.dump());
+  /// tokenizer_config.json or special_tokens_map.json.
+  void file(const nlohmann::json& file) const {
+    for (const auto& [key, token] : file.items())
+      if (key.ends_with("_token") && (token.is_string() || token.is_object())) named(key, token);
+    for (const char* key : {"additional_special_tokens", "extra_special_tokens"})
+      for (const nlohmann::json& token : file.value(key, nlohmann::json::array())) special(key, token);
+    const char* key = "added_tokens_decoder";
+    const nlohmann::json decoder = file.value(key, nlohmann::json::object());
+    for (const auto& [id, token] : decoder.items()) numbered(key, special(key, token), id);
   }
-  for (const char* key : {"additional_special_tokens", "extra_special_tokens"})
-    for (const nlohmann::json& token : file.value(key, nlohmann::json::array()))
-      check(is_special(name_of(token)), key, ": found ", name_of(token).dump());
-  const nlohmann::json decoder = file.value("added_tokens_decoder", nlohmann::json::object());
-  for (const auto& [id, token] : decoder.items()) {
-    const nlohmann::json name = name_of(token);
-    check(is_special(name), "added_tokens_decoder: found ", name.dump());
-    const int32_t number = vocabulary.find(name.get<std::string>());
-    require<FileError>(id == std::to_string(number), "tokenizer", where, path, ": added_tokens_decoder: ", name.dump(),
-                       " has the number ", id, ", in the vocabulary ", number);
+  /// added_tokens.json: numbers by token.
+  void added(const nlohmann::json& file) const {
+    for (const auto& [token, id] : file.items()) numbered("tokens", special("tokens", token), id.dump());
   }
-}
 
-/// added_tokens.json holds numbers by token.
-void check_added(const nlohmann::json& file, const std::string& path, const Vocabulary& vocabulary, Where where) {
-  for (const auto& [token, id] : file.items())
-    require<FileError>(is_special(token) && id == vocabulary.find(token), "tokenizer", where, path, ": found \"", token,
-                       "\", only BERT's special tokens are supported");
-}
+ private:
+  void check(bool ok, const auto&... parts) const {
+    require<FileError>(ok, "tokenizer", where_, path_, ": ", parts...);
+  }
+  /// The token's name, or what stands as {"content": name, ..}.
+  std::string special(const std::string& key, const nlohmann::json& token) const {
+    const nlohmann::json name = token.is_object() ? token.value("content", nlohmann::json()) : token;
+    const auto same = [&](std::string_view special) { return name == special; };
+    check(std::ranges::any_of(Vocabulary::specials, same), key, ": found ", name.dump(),
+          ", only BERT's special tokens are supported");
+    const nlohmann::json flags = token.is_object() ? token : nlohmann::json::object();
+    for (const char* flag : {"single_word", "lstrip", "rstrip", "normalized"})
+      if (const nlohmann::json found = flags.value(flag, nlohmann::json(false)); found != false)
+        check(false, key, ": ", name.dump(), ": found ", flag, " ", found.dump(), ", only false is supported");
+    return name;
+  }
+  /// pad_token is [PAD]. Tokens of other names, as eos_token, are any of the special ones.
+  void named(const std::string& key, const nlohmann::json& token) const {
+    const std::string name = special(key, token);
+    for (const std::string_view own : Vocabulary::specials) {
+      std::string own_key(own.substr(1, own.size() - 2));
+      for (char& letter : own_key) letter = static_cast<char>(letter - 'A' + 'a');
+      check(key != own_key + "_token" || name == own, key, ": found \"", name, "\", only \"", own, "\" is supported");
+    }
+  }
+  void numbered(const char* key, const std::string& token, const std::string& id) const {
+    check(id == std::to_string(vocabulary_.find(token)), key, ": ", token, " has the number ", id,
+          ", in the vocabulary ", vocabulary_.find(token));
+  }
+
+  const std::string& path_;
+  const Vocabulary& vocabulary_;
+  Where where_;
+};
 
 }  // namespace
 
@@ -95,7 +115,7 @@ void save_wordpiece(const WordPiece& tokenizer, const std::string& folder, Where
 
 std::string vocabulary_path(const std::string& folder) {
   const std::string lines = folder + "/vocab.txt", json = folder + "/tokenizer.json";
-  return std::filesystem::exists(json) ? json : lines;
+  return exists(json) ? json : lines;
 }
 
 WordPiece load_wordpiece(const std::string& folder, Where where) {
@@ -114,11 +134,14 @@ WordPiece load_wordpiece(const std::string& folder, Where where) {
   options.strip_accents =
       flag(config, "strip_accents", whole ? options.strip_accents : options.lower_case, path, where);
   options.final_sigma = flag(config, "final_sigma", false, path, where);
-  const Vocabulary vocabulary = whole ? whole->vocabulary() : Vocabulary::load(tokens, where);
-  check_tokens(config, path, vocabulary, where);
-  const std::string map = folder + "/special_tokens_map.json", added = folder + "/added_tokens.json";
-  check_tokens(file_in(map, where), map, vocabulary, where);
-  check_added(file_in(added, where), added, vocabulary, where);
+  const std::string lines = folder + "/vocab.txt", map = folder + "/special_tokens_map.json",
+                    added = folder + "/added_tokens.json";
+  const Vocabulary vocabulary = whole ? whole->vocabulary() : Vocabulary::load(lines, where);
+  TokenCheck(path, vocabulary, where).file(config);
+  TokenCheck(map, vocabulary, where).file(file_in(map, where));
+  TokenCheck(added, vocabulary, where).added(file_in(added, where));
+  require<FileError>(!whole || !exists(lines) || Vocabulary::load(lines, where).text() == vocabulary.text(),
+                     "tokenizer", where, lines, ": has other tokens than tokenizer.json");
   if (!whole) return WordPiece(vocabulary, options);
   const TokenizerOptions& normalizer = whole->options();
   require<FileError>(options.lower_case == normalizer.lower_case && options.strip_accents == normalizer.strip_accents,

@@ -23,7 +23,8 @@ std::string vocabulary_path(const std::string& folder);
 
 /// Reads that file and, where it exists, `tokenizer_config.json`; without the latter the text is lower-cased, as BERT's
 /// original vocabularies want it, and with it tokenizer.json must agree. Throws FileError, also for files that ask for
-/// another kind of tokenizer, or that add or rename tokens (those two, special_tokens_map.json, added_tokens.json).
+/// another kind of tokenizer, that add or rename tokens (those two, special_tokens_map.json, added_tokens.json), or
+/// that contradict each other.
 WordPiece load_wordpiece(const std::string& folder, Where where = Where::current());
 
 }  // namespace cinta::data

@@ -99,8 +99,11 @@ TEST_CASE("files that the library wrote are read, and give its ids", "[tokenizer
     }
   }
   const std::string tokens = load_wordpiece(folder.path()).vocabulary().text();
-  write_bytes(folder / "vocab.txt", "[UNK]\nlines\n");
-  CHECK(load_wordpiece(folder.path()).vocabulary().text() == tokens);  // what the library reads, too
+  write_bytes(folder / "vocab.txt", tokens);
+  CHECK(load_wordpiece(folder.path()).vocabulary().text() == tokens);
+  write_bytes(folder / "vocab.txt", "[UNK]\nlines\n");  // which the library would pass over
+  CHECK_THAT(error_of<FileError>([&] { load_wordpiece(folder.path()); }),
+             Contains("vocab.txt: has other tokens than tokenizer.json"));
 }
 
 TEST_CASE("files that add or rename a token are refused", "[tokenizers_library]") {
@@ -118,21 +121,35 @@ TEST_CASE("files that add or rename a token are refused", "[tokenizers_library]"
     CHECK(error_with(name, R"({"mask_token": "[MASK]", "pad_token": {"content": "[PAD]"}, "unk_token": null,
                                "additional_special_tokens": ["[SEP]"],
                                "added_tokens_decoder": {"4": {"content": "[MASK]"}}})") == "no error");
+    CHECK(error_with(name, R"({"eos_token": "[SEP]", "add_bos_token": true})") == "no error");
     CHECK_THAT(error_with(name, R"({"mask_token": "<mask>"})"),
                Contains(std::string(name) + ": mask_token: found \"<mask>\"" + only));
+    CHECK_THAT(error_with(name, R"({"mask_token": "[PAD]"})"),
+               Contains("mask_token: found \"[PAD]\", only \"[MASK]\" is supported"));
+    CHECK_THAT(error_with(name, R"({"image_token": "<s>"})"), Contains("image_token: found \"<s>\"" + only));
+    CHECK_THAT(error_with(name, R"({"added_tokens_decoder": {"4": {"content": "[MASK]", "single_word": true}}})"),
+               Contains("\"[MASK]\": found single_word true, only false is supported"));
     CHECK_THAT(error_with(name, R"({"cls_token": {"content": "<s>"}})"), Contains("cls_token: found \"<s>\"" + only));
     CHECK_THAT(error_with(name, R"({"additional_special_tokens": ["new"]})"),
                Contains("additional_special_tokens: found \"new\"" + only));
     CHECK_THAT(error_with(name, R"({"added_tokens_decoder": {"7": {"content": "<new>"}}})"),
                Contains("added_tokens_decoder: found \"<new>\"" + only));
     CHECK_THAT(error_with(name, R"({"added_tokens_decoder": {"3": {"content": "[MASK]"}}})"),
-               Contains("added_tokens_decoder: \"[MASK]\" has the number 3, in the vocabulary 4"));
+               Contains("added_tokens_decoder: [MASK] has the number 3, in the vocabulary 4"));
     CHECK_THAT(error_with(name, R"({"added_tokens_decoder": 1})"), Contains(name));
   }
   CHECK(error_with("added_tokens.json", R"({"[MASK]": 4})") == "no error");
-  CHECK_THAT(error_with("added_tokens.json", R"({"<new>": 7})"), Contains("added_tokens.json: found \"<new>\"" + only));
-  CHECK_THAT(error_with("added_tokens.json", R"({"[MASK]": 3})"), Contains("found \"[MASK]\""));
+  CHECK_THAT(error_with("added_tokens.json", R"({"<new>": 7})"),
+             Contains("added_tokens.json: tokens: found \"<new>\"" + only));
+  CHECK_THAT(error_with("added_tokens.json", R"({"[MASK]": 3})"),
+             Contains("[MASK] has the number 3, in the vocabulary 4"));
   CHECK_THAT(error_with("tokenizer.json", "{"), Contains("tokenizer.json"));
+  for (const char* target : {"nowhere", "tokenizer.json"}) {  // a link to nothing, and one to itself
+    std::filesystem::create_symlink(target, folder / "tokenizer.json");
+    CHECK_THAT(error_of<FileError>([&] { load_wordpiece(folder.path()); }),
+               Contains("tokenizer.json: cannot be opened"));
+    std::filesystem::remove(folder / "tokenizer.json");
+  }
 }
 
 TEST_CASE("another tokenizer's file is refused by what is not supported", "[tokenizers_library]") {
@@ -145,6 +162,9 @@ TEST_CASE("another tokenizer's file is refused by what is not supported", "[toke
     return error_of<FileError>([&] { load_wordpiece(folder.path()); });
   };
   CHECK(error_with("/truncation", {{"max_length", 8}}) == "no error");
+  Json old_model = good["model"];  // as bert-base-uncased has it
+  old_model.erase("type");
+  CHECK(error_with("/model", old_model) == "no error");
   CHECK(error_with("/post_processor", nullptr) == "no error");
   CHECK(error_with("/post_processor", Json::parse(R"({"type": "BertProcessing", "sep": ["[SEP]", 3],
                                                       "cls": ["[CLS]", 2]})")) == "no error");
@@ -156,6 +176,7 @@ TEST_CASE("another tokenizer's file is refused by what is not supported", "[toke
   for (const Case& one : std::vector<Case>{
            {"/model/type", "BPE", "model: found type \"BPE\", only WordPiece is supported"},
            {"/model", nullptr, "model: found type null"},
+           {"/model", Json{{"vocab", Json::object()}, {"merges", Json::array()}}, "model: found type null"},
            {"/model/unk_token", "<unk>", "model.unk_token: found \"<unk>\", only \"[UNK]\" is supported"},
            {"/model/continuing_subword_prefix", "@@", "model.continuing_subword_prefix: found \"@@\""},
            {"/model/max_input_chars_per_word", 200, "model.max_input_chars_per_word: found 200, only 100"},

@@ -238,6 +238,7 @@ TEST_CASE("a limit on checkpoints saves none that would not be, and a new run re
         std::vector<std::string>{"best", "checkpoint-4", "checkpoint-8", "checkpoint-9", "last", "metrics.jsonl"});
   options.callbacks.clear();
   options.schedule = {};
+  write_bytes(scratch / "run/tokenizer.json", "{}");  // of the old run's model, as transformers would put it there
   options.overwrite = true;
   options.max_steps = 2;
   train::run(task, options, small_header);

@@ -41,9 +41,10 @@ bool is_checkpoint(const std::string& name) { return stands(name) || name.starts
 
 /// Whether runs of some kind write a file of this name beside their checkpoints.
 bool is_run_file(const std::string& name) {
-  constexpr std::array names{
-      "characters.txt", "config.json",       "env.json",    "exponents.json",        "exponents.svg", "loss.svg",
-      "report.html",    "model.safetensors", "times.jsonl", "tokenizer_config.json", "vocab.txt"};
+  constexpr std::array names{"characters.txt", "config.json", "env.json", "exponents.json", "exponents.svg", "loss.svg",
+                             "report.html", "model.safetensors", "times.jsonl", "tokenizer_config.json", "vocab.txt",
+                             // Of transformers, which reads them before vocab.txt.
+                             "added_tokens.json", "special_tokens_map.json", "tokenizer.json"};
   return name == metrics_name || name.starts_with(events_prefix) || std::ranges::find(names, name) != names.end();
 }
 
