@@ -153,7 +153,10 @@ void add_precision(CLI::App& bench, CLI::App& app) {
   command->add_option("--output_dir", options->directory, "goes on with what is there")->capture_default_str();
   command->add_flag("--json", options->json, "one object");
   command->add_option("command", options->command, "behind --: the training that all modes share");
-  set_work(*command, [options, &app] { bench_precision(*options, app); });
+  set_work(*command, [options, &app] {
+    std::ranges::transform(options->command, options->command.begin(), as_given);
+    bench_precision(*options, app);
+  });
 }
 
 }  // namespace

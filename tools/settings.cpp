@@ -225,7 +225,9 @@ Settings settle(CLI::App& app, const Arguments& all) {
     }
     option_before = option;
   }
-  std::transform(end, all.end(), std::back_inserter(out.arguments), kept_whole);
+  const bool lists = most_words(*command) > 1;
+  std::transform(end, all.end(), std::back_inserter(out.arguments),
+                 [&](const std::string& word) { return lists ? kept_whole(word) : word; });
   return out;
 }
 
