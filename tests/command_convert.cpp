@@ -263,9 +263,12 @@ TEST_CASE("convert replaces no directory that holds more than the source", "[com
   write_bytes(to + "/vocab.txt", "[UNK]\n");
   refused(from, "to: holds vocab.txt, which " + from + " does not have");
   fs::remove(to + "/vocab.txt");
-  write_bytes(to + "/model_ema.safetensors", "mine");
-  refused(from, "to: holds model_ema.safetensors, which is no file of a model");
-  fs::remove(to + "/model_ema.safetensors");
+  for (const std::string mine : {"model_ema.safetensors", "model2-00001-of-00002.safetensors",
+                                 "model-00001-of-00002.safetensors.bak", "model-1-o2f-3.safetensors"}) {
+    write_bytes(to + "/" + mine, "mine");
+    refused(from, "to: holds " + mine + ", which is no file of a model");
+    fs::remove(to + "/" + mine);
+  }
   fs::create_directory(to + "/model-00001-of-00001.safetensors");
   refused(from, "to: holds model-00001-of-00001.safetensors, which is no file of a model");
   fs::remove(to + "/model-00001-of-00001.safetensors");

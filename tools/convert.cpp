@@ -237,9 +237,9 @@ bool is_carried(const std::string& name) { return std::ranges::find(carried, nam
 
 /// model-00001-of-00003.safetensors
 bool is_shard(const std::string& name) {
-  std::string without_numbers = name;
-  std::erase_if(without_numbers, [](char letter) { return letter >= '0' && letter <= '9'; });
-  return without_numbers == "model--of-.safetensors";
+  int end = 0;
+  std::sscanf(name.c_str(), "model-%*[0-9]-of-%*[0-9].safetensors%n", &end);
+  return static_cast<size_t>(end) == name.size();
 }
 
 /// A directory is replaced as a whole, so nothing may lie there but weights, and files that the directory `from`, if
