@@ -15,7 +15,8 @@ inline constexpr uint32_t backend_abi_version = 11;
 
 /// Loads the backend in the shared library at `path` and returns its device; loading one again gives the same device.
 /// Throws FileError when the file cannot be loaded, is no backend or was built against another version (nothing of it
-/// but its initialisers has been called then), DeviceError when its name or the last free column is taken.
+/// but its initialisers has been called then; it stays mapped, and is not read again in this process), DeviceError when
+/// its name or the last free column is taken.
 Device load_backend(const std::string& path, Where where = Where::current());
 
 }  // namespace cinta
