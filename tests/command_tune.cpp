@@ -254,6 +254,7 @@ TEST_CASE("a space or a command that is wrong is refused before the first trial"
            {R"({"lerning_rate": {"name": "FloatDistribution", "attributes": {"low": 0, "high": 1}}})",
             "'lerning_rate' is no option of mlp; the nearest is 'learning_rate'"},
            {rate + R"({"low": -1e308, "high": 1e308}}})", "lie too far apart"},
+           {rate + R"({"low": 0, "high": 1, "step": 1e-30}}})", "lie too far apart"},
            {R"({"fast_dev_run": {"name": "CategoricalDistribution", "attributes": {"choices": [1]}}})",
             "fast_dev_run is not to be chosen"},
            {R"({"config": {"name": "CategoricalDistribution", "attributes": {"choices": ["a"]}}})",
@@ -309,7 +310,7 @@ TEST_CASE("a folder of something else, or with damaged files, is refused and kep
 
   const std::string kept = read_bytes(trials);
   fs::remove(trials);
-  refused(trial + "result.json", R"({"state": 3})", "result.json: is no result of a training");
+  refused(trial + "result.json", R"({"state": "bogus"})", "result.json: is no result of a training");
   refused(trial + "result.json", R"({"state": "complete"})", "result.json: is no result of a training");
   refused(trial + "trial.json", "[]", "trial.json: is of no trial of this search: []");
   const std::string metrics = read_bytes(trial + "metrics.jsonl");

@@ -103,9 +103,10 @@ std::optional<int> watch(const Arguments& words, const std::string& directory, c
 json result_in(const std::string& path) {
   if (!std::filesystem::exists(path)) return nullptr;
   json result = data::parse_json(data::read_file(path), "tune", path);
-  require<FileError>(result.is_object() && result.value("state", json()).is_string(), "tune", Where(), path,
+  const json state = result.is_object() ? result.value("state", json()) : json();
+  require<FileError>(state == "complete" || state == "pruned" || state == "stopped", "tune", Where(), path,
                      ": is no result of a training: ", result.dump());
-  return result["state"] != "stopped" ? result : json();
+  return state == "stopped" ? json() : result;
 }
 
 /// What the result says of a trial that has ended.

@@ -22,8 +22,8 @@ namespace {
 constexpr const char* of_the_search[] = {"params", "result",    "await_verdict", "output_dir",
                                          "resume", "overwrite", "fast_dev_run"};
 
-/// Refuses a directory that holds something else. Returns what the search there was begun with; null where no trial
-/// has begun.
+/// Refuses a directory of trials or of a run, but of no search. Returns what the search there was begun with; null
+/// where no trial has begun.
 json search_begun(const std::string& directory, const std::string& path) {
   const auto holds = [&](const std::string& name) { return std::filesystem::exists(directory + "/" + name); };
   if (!holds("search.json")) {
@@ -71,6 +71,8 @@ void check_command(const TuneOptions& options, const Space& space, CLI::App& app
     evaluates |= parameter.name == "eval_steps" || parameter.name == "eval_strategy";
   }
   const Arguments words = settle(app, options.command).arguments;
+  for (const char* name : {"await_verdict", "overwrite", "fast_dev_run"})  // the others are given once more, and count
+    require(!gives(words, name), "tune", Where(), "--", name, " is given to the trials by the search, not by settings");
   require(options.pruner == "none" || evaluates || gives(words, "eval_steps") || gives(words, "eval_strategy"), "tune",
           Where(), "--pruner ", options.pruner, " needs evaluations on the way: --eval_strategy epoch or --eval_steps");
 }

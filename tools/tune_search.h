@@ -21,7 +21,8 @@ struct TuneOptions {
 void check_command(const TuneOptions& options, const Space& space, CLI::App& app);
 
 /// Writes down what is searched, in DIR/search.json. Where trials have begun there, compares it with what stands in
-/// that file, and throws ValueError naming each difference. Throws FileError for a directory that holds something else.
+/// that file, and throws ValueError naming each difference. Throws FileError for a directory of trials or of a run, but
+/// of no search.
 void open_search(const TuneOptions& options, const Space& space);
 
 /// A line about the trial that is over.

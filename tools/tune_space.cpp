@@ -69,11 +69,12 @@ void read_numbers(Attributes& given, Parameter& parameter) {
   parameter.step = given.number("step", parameter.whole ? json(1) : json(0));
   const double &low = parameter.low, &high = parameter.high, &step = parameter.step;
   given.check(low <= high, "low ", low, " is above high ", high);
-  given.check(std::isfinite(high - low), "low ", low, " and high ", high, " lie too far apart");
   given.check(!parameter.logarithmic || low > 0, "a logarithmic scale begins above 0, found low ", low);
   given.check(step >= 0 && (step > 0 || !parameter.whole), "step is positive, found ", step);
   given.check(!parameter.logarithmic || step == (parameter.whole ? 1 : 0), "log and step exclude each other");
   constexpr double exact = 0x1p53;
+  given.check(std::isfinite(high - low) && (step == 0 || (high - low) / step <= exact), "low ", low, " and high ", high,
+              " lie too far apart");
   for (double number : {low, high, step})
     given.check(!parameter.whole || (number == std::round(number) && std::abs(number) <= exact), number,
                 " is no whole number that is exact");
