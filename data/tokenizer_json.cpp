@@ -59,16 +59,10 @@ struct Reader {
     check(added.is_array(), "added_tokens: found ", added.type_name(), ", expected a list");
     std::vector<std::string> names;
     for (const Json& token : added) {
-      const Json content = token.is_object() ? token.value("content", Json()) : Json();
-      const bool special = content.is_string() && std::ranges::find(Vocabulary::specials, content.get<std::string>()) !=
-                                                      std::end(Vocabulary::specials);
-      check(special, "added_tokens: found ", content.dump(), ", only BERT's special tokens are supported");
-      names.push_back(content.get<std::string>());
-      check(token.value("id", Json()) == vocabulary.find(names.back()), "added_tokens: ", names.back(),
-            " has the number ", token.value("id", Json()).dump(), ", in model.vocab it has ",
-            vocabulary.find(names.back()));
-      for (const char* key : {"single_word", "lstrip", "rstrip", "normalized"})
-        expect(token, ("added_tokens: " + names.back()).c_str(), key, false);
+      names.push_back(special_token(token, path + ": added_tokens", where));
+      const Json id = token.is_object() ? token.value("id", Json()) : Json();
+      check(id == vocabulary.find(names.back()), "added_tokens: ", names.back(), " has the number ", id.dump(),
+            ", in model.vocab it has ", vocabulary.find(names.back()));
     }
     for (const std::string_view special : Vocabulary::specials)
       check(vocabulary.find(special) < 0 || std::ranges::find(names, special) != names.end(), "added_tokens: has no ",
@@ -107,6 +101,21 @@ Json with_type(Json file) {
 }
 
 }  // namespace
+
+std::string special_token(const Json& token, const std::string& place, Where where) {
+  const auto check = [&](bool ok, const auto&... parts) {
+    require<FileError>(ok, "tokenizer", where, place, ": ", parts...);
+  };
+  const Json name = token.is_object() ? token.value("content", Json()) : token;
+  const auto same = [&](std::string_view special) { return name == special; };
+  check(std::ranges::any_of(Vocabulary::specials, same), "found ", name.dump(),
+        ", only BERT's special tokens are supported");
+  const Json flags = token.is_object() ? token : Json::object();
+  for (const char* flag : {"single_word", "lstrip", "rstrip", "normalized"})
+    if (const Json found = flags.value(flag, Json(false)); found != false)
+      check(false, name.get<std::string>(), ".", flag, ": found ", found.dump(), ", only false is supported");
+  return name;
+}
 
 WordPiece read_tokenizer_json(const std::string& path, Where where) {
   const Json file = with_type(parse_json_object(read_file(path, maximum_file_bytes, where), "tokenizer", path, where));

@@ -2,7 +2,6 @@
 // renames a token.
 #include "cinta/data/wordpiece_files.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -61,17 +60,8 @@ class TokenCheck {
   void check(bool ok, const auto&... parts) const {
     require<FileError>(ok, "tokenizer", where_, path_, ": ", parts...);
   }
-  /// The token's name, or what stands as {"content": name, ..}.
   std::string special(const std::string& key, const nlohmann::json& token) const {
-    const nlohmann::json name = token.is_object() ? token.value("content", nlohmann::json()) : token;
-    const auto same = [&](std::string_view special) { return name == special; };
-    check(std::ranges::any_of(Vocabulary::specials, same), key, ": found ", name.dump(),
-          ", only BERT's special tokens are supported");
-    const nlohmann::json flags = token.is_object() ? token : nlohmann::json::object();
-    for (const char* flag : {"single_word", "lstrip", "rstrip", "normalized"})
-      if (const nlohmann::json found = flags.value(flag, nlohmann::json(false)); found != false)
-        check(false, key, ": ", name.dump(), ": found ", flag, " ", found.dump(), ", only false is supported");
-    return name;
+    return special_token(token, path_ + ": " + key, where_);
   }
   /// pad_token is [PAD]. Tokens of other names, as eos_token, are any of the special ones.
   void named(const std::string& key, const nlohmann::json& token) const {
