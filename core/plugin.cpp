@@ -53,14 +53,16 @@ Device load_backend(const std::string& path, Where where) {
   if (!library) throw FileError(located("load_backend", join("cannot load ", path, ": ", dlerror()), where));
   // Never closed: its kernels and its runtime stay in the tables as long as the process, also those that its
   // initialisers have put there before it was asked anything.
-  auto refuse = [&](const std::string& reason) { throw FileError(located("load_backend", path + reason, where)); };
+  const auto check = [&](bool ok, const auto&... parts) {
+    require<FileError>(ok, "load_backend", where, path, ": ", parts...);
+  };
   const auto version = find<decltype(cinta_backend_abi_version)>(library, "cinta_backend_abi_version");
-  if (!version) refuse(": exports no cinta_backend_abi_version, so it is not a backend");
-  if (const uint32_t found = version(); found != backend_abi_version)
-    refuse(join(": built against version ", found, " of the backend interface, this library has version ",
-                backend_abi_version, "; build it anew"));
+  check(version, "exports no cinta_backend_abi_version, so it is not a backend");
+  const uint32_t found = version();
+  check(found == backend_abi_version, "built against version ", found, " of the backend interface, this library has ",
+        "version ", backend_abi_version, "; build it anew");
   const auto enter = find<decltype(cinta_backend_register)>(library, "cinta_backend_register");
-  if (!enter) refuse(": exports no cinta_backend_register");
+  check(enter, "exports no cinta_backend_register");
   return enter();
 }
 

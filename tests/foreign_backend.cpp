@@ -1,4 +1,6 @@
 // Backends loaded at run time: one that trains, and every way in which a file is none.
+#include <sys/stat.h>
+
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <filesystem>
@@ -137,6 +139,8 @@ TEST_CASE("a file that is no backend is refused with the reason", "[foreign_back
     write_bytes(scratch / "part.so", whole.substr(0, bytes));
     CHECK_THAT(refusal(scratch / "part.so"), Contains(bytes < 64 ? "cannot load" : "the file is truncated"));
   }
+  REQUIRE(::mkfifo((scratch / "pipe.so").c_str(), 0600) == 0);
+  CHECK_THAT(refusal(scratch / "pipe.so"), Contains("is a pipe"));
 }
 
 TEST_CASE("what a refused backend has claimed before it was asked stays whole", "[foreign_backend]") {
