@@ -260,6 +260,20 @@ TEST_CASE("a full disk loses no earlier checkpoint", "[command]") {
   CHECK(run_cinta(mlp("generated", directory, "8") + Arguments{"--resume"}).code == 0);
 }
 
+TEST_CASE("a folder of a corpus that cannot be listed is named", "[command]") {
+  const Scratch scratch;
+  fs::create_directory(scratch / "locked");
+  write_bytes(scratch / "a.h", "int a;\n");
+  fs::permissions(scratch.path(), fs::perms(0755));
+  fs::permissions(scratch / "locked", fs::perms(0));
+  if (!can_be_nobody())
+    WARN("skipped: without root's rights the program cannot be started here");
+  else
+    check_refused({"train", "bert", "--data", scratch.path(), "--output_dir", "none", "--cache_dir", "none"},
+                  {"locked: cannot be listed: Permission denied"}, {.nobody = root()});
+  fs::permissions(scratch / "locked", fs::perms(0755));
+}
+
 TEST_CASE("a directory without permission loses no earlier checkpoint", "[command]") {
   const Scratch scratch;
   const std::string directory = scratch / "run";
