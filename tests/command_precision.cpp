@@ -86,6 +86,10 @@ TEST_CASE("a benchmark trains in each precision with the same seeds, and goes on
         Approx((values(1)[0] - values(0)[0] + values(1)[1] - values(0)[1]) / 2).margin(1e-12));
   CHECK(found["modes"][2]["skipped_steps"] > 10);  // 1e30 is far beyond fp16: halved step by step
 
+  // A value in brackets comes to the trainings as it was given.
+  CHECK(run_cinta({"bench", "precision", "--modes", "fp32", "--seeds", "1", "--output_dir", scratch / "q", "--",
+                   "train", "mlp", "--data", "generated", "--max_steps", "2", "--threads", "1", "--hidden", "[8,8]"})
+            .code == 0);
   check_refused(Arguments{"bench", "precision", "--modes", "fp32,tf32", "--output_dir", scratch / "p"} + mlp,
                 {"trial-0001/trial.json is of", "bf16", "now it would be", "tf32", "take another --output_dir"});
   check_refused(bench + mlp + Arguments{"--adam_beta1", "0.8"}, {"holds runs of", "not of", "--adam_beta1"});

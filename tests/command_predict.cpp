@@ -314,4 +314,6 @@ TEST_CASE("tokenize shows the pieces and their numbers", "[command]") {
       CHECK(contains(one.out, "\"[MASK]\"") == (std::string(brackets) == "[MASK]"));
     }
   CHECK(run_cinta({"tokenize", "word7", "--model", saved.scratch / "none"}).code == 2);
+  for (const char* command : {"inspect", "plan"})  // which take one word, whole in any case
+    CHECK(!contains(run_cinta({command, "--", "[none]"}).error, "[none] "));
 }

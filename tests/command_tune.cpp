@@ -272,6 +272,9 @@ TEST_CASE("a space or a command that is wrong is refused before the first trial"
   check_refused(tune(scratch, scratch / "search", random, {"eval"}), "behind -- stands what all trials share");
   check_refused(tune(scratch, scratch / "search", random, digits_mlp("2", {"--output_dir", "x"})),
                 "--output_dir is given");
+  write_bytes(scratch / "try.json", R"({"fast_dev_run": 1})");
+  check_refused(tune(scratch, scratch / "search", random, digits_mlp("2", {"--config", scratch / "try.json"})),
+                "--fast_dev_run is given to the trials by the search, not by settings");
   check_refused(tune(scratch, scratch / "search", {"--pruner", "asha"}), "needs evaluations on the way");
   check_refused({"tune", "--space", scratch / "none.json", "--", "train", "mlp"}, "none.json: cannot be opened");
   CHECK_FALSE(fs::exists(scratch / "search"));
