@@ -84,9 +84,9 @@ void bench_step(const StepOptions& options) {
   SampleStep sample = make_sample(options, subject);
   sample.autocast = train::parse_precision(options.precision);
   const bool bf16 = sample.autocast && sample.autocast->low == Dtype::bf16;
-  const MachineLimits before = measure_limits(beyond_caches, {.products = bf16 ? Dtype::bf16 : Dtype::f32});
+  const MachineLimits before = measure_limits(beyond_caches(), {.products = bf16 ? Dtype::bf16 : Dtype::f32});
   const StepTimes times = time_steps(sample, options.warmup, options.steps);
-  const MachineLimits limits = measure_limits(beyond_caches, before);
+  const MachineLimits limits = measure_limits(beyond_caches(), before);
   options.json ? print_step_json(subject, times, limits) : print_step(subject, times, limits);
   if (!options.plot.empty()) plot_step(options.plot, subject, times, limits);
 }

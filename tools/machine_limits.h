@@ -21,11 +21,12 @@ struct Rate {
 };
 Rate rate_of(const RowWork& work, double seconds, const MachineLimits& limits);
 
-/// Larger than the caches of most machines.
-inline constexpr int64_t beyond_caches = int64_t{64} << 20;
+/// Bytes of an array of which little is left in the caches when it has been gone through: twice the largest one, which
+/// on a server may hold hundreds of MiB, or 64 MiB; but no more than a sixteenth of the machine's memory.
+int64_t beyond_caches();
 
-/// On arrays of so many bytes, in about half a second. A busy machine is measured twice, before and after what is held
+/// On three arrays of so many bytes, in about a second. A busy machine is measured twice, before and after what is held
 /// against its limits: they are nowhere below those `known`, and of the same products.
-MachineLimits measure_limits(int64_t array_bytes = beyond_caches, MachineLimits known = {});
+MachineLimits measure_limits(int64_t array_bytes, MachineLimits known = {});
 
 }  // namespace cinta::tools
