@@ -22,7 +22,12 @@ inline Matrix head_of(const View& all, int64_t sample, int64_t head, int64_t beg
 inline void store_rows(const Matrix& out, int64_t first, int64_t exists, int64_t rows, int64_t columns,
                        const float* values, int64_t stride, const int64_t* order = nullptr) {
   const auto at = [&](int64_t i) { return (order ? order[first + i] : first + i) * out.row; };
-  for (int64_t i = 0; i < exists; ++i) store(out.dtype, out.data, at(i), 1, values + i * stride, columns);
+  for (int64_t i = 0; i < exists; ++i) {
+    if (out.dtype == Dtype::f32)
+      std::memcpy(static_cast<float*>(out.data) + at(i), values + i * stride, static_cast<size_t>(columns) * 4);
+    else
+      store(out.dtype, out.data, at(i), 1, values + i * stride, columns);
+  }
   if (exists >= rows) return;
   const float zero = 0;
   for (int64_t i = exists; i < rows; ++i)
@@ -129,15 +134,22 @@ struct Head {
     const int64_t first = (site.first_row + position(query)) * factors_of_row + first_factor;
     dropout_factors(factors, site, static_cast<uint64_t>(first), seen_by(query));
   }
-  /// Fetches row `row` of this head's, if there is one: those of a head lie too far apart for the machine to see which
-  /// comes next, so that the next head's are fetched with each query that is computed of this one.
-  [[gnu::always_inline]] void fetch_keys(const View& all, int64_t row) const {
-    if (row < keys) prefetch_far(of(all).at(row, 0), all.size(3) * size_of(all.dtype));
+  /// Rows of a head are pieces that lie too far apart for the machine to see which comes next. With each query of a
+  /// head, which has `among`, a share of the next head's rows is fetched, and of its own results' asked for.
+  [[gnu::always_inline]] void fetch_keys(const View& all, int64_t query, int64_t among) const {
+    for (int64_t row = query; row < keys; row += among) prefetch_far(of(all).at(row, 0), row_bytes(all));
   }
-  [[gnu::always_inline]] void fetch_queries(const View& all, int64_t query) const {
-    if (query < queries) prefetch_far(of_queries(all).at(row(query), 0), all.size(3) * size_of(all.dtype));
+  [[gnu::always_inline]] void fetch_queries(const View& all, int64_t query, int64_t among) const {
+    for (; query < queries; query += among) prefetch_far(of_queries(all).at(row(query), 0), row_bytes(all));
+  }
+  [[gnu::always_inline]] void ask_for_keys(const View& all, int64_t query) const {
+    for (int64_t row = query; row < keys; row += queries) prefetch_to_write(of(all).at(row, 0), row_bytes(all));
+  }
+  [[gnu::always_inline]] void ask_for_query(const View& all, int64_t query) const {
+    prefetch_to_write(of_queries(all).at(row(query), 0), row_bytes(all));
   }
   Matrix of(const View& all) const { return head_of(all, sample, head, begin); }
+  static int64_t row_bytes(const View& all) { return all.size(3) * size_of(all.dtype); }
   Matrix of_queries(const View& all) const { return order ? head_of(all, 0, head, 0) : of(all); }
 };
 

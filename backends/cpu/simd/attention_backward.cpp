@@ -69,7 +69,6 @@ void attend_gradients(const Tensors& x, const Attention& options, const Wanted& 
   const RightWords keys = Operand::transposed(take(of_keys), key), values = Operand::transposed(take(of_keys), value),
                    key_columns = Operand::by_columns(take(of_keys), key);
   float *query_room = take(of_queries), *gradient_room = take(of_queries);
-  if (h.queries > 0) std::fill_n(dk, 2 * sums, 0.0f);
   for (int64_t first = 0; first < queries; first += h.block) {
     const int64_t rows = std::min(h.block, queries - first), exist = std::clamp<int64_t>(h.queries - first, 0, rows);
     if (exist > 0) {
@@ -81,18 +80,23 @@ void attend_gradients(const Tensors& x, const Attention& options, const Wanted& 
       scores_of(scores, query, keys, options.scale);
       scores_of(dp, gradient, values, 1);
       for (int64_t i = 0; i < exist; ++i) {
-        for (const View* view : {&x.q, &x.grad_o}) coming.fetch_queries(*view, first + i);
-        for (const View* view : {&x.k, &x.v}) coming.fetch_keys(*view, first + i);
+        for (const View* view : {&x.q, &x.grad_o}) coming.fetch_queries(*view, first + i, h.queries);
+        for (const View* view : {&x.k, &x.v}) coming.fetch_keys(*view, first + i, h.queries);
+        for (const View* view : {&x.dk, &x.dv}) h.ask_for_keys(*view, first + i);
+        h.ask_for_query(x.dq, first + i);
         if (drops) h.draw(factors, site, first + i);
         gradient_row<Tile::steps_per_word == 2>(scores + i * h.stride, dp + i * h.stride, lse[h.row(first + i)],
                                                 options.scale, drops ? factors : nullptr, h.seen_by(first + i), whole);
       }
+      // What the first block does not see may be seen by later ones.
+      if (first == 0)
+        for (float* sum : {dk, dv}) std::fill(sum + whole * wide, sum + sums, 0.0f);
       // sum += shares^T (rows of this block)
       const auto add_transposed = [&](float* sum, float* shares, const Words& of, float* room) {
         const RightWords right = Operand::by_columns(room, {of.row(first), exist, of.stride});
         const int64_t stride = pack_columns<Tile>(shares, h.stride, exist, whole);
         multiply_words<Tile, Walk::along_columns>({sum, width, wide}, size, shares, stride, right,
-                                                  Operand::words(exist), 1, true);
+                                                  Operand::words(exist), 1, first > 0);
       };
       add_transposed(dv, scores, gradient, gradient_room);
       const float* ds = pack_rows<Tile>(scores, dp, h.stride, exist, width);

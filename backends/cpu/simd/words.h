@@ -78,10 +78,11 @@ struct Operands {
 
  private:
   static void put_row(float* out, Dtype dtype, const void* row, int64_t columns, int64_t stride) {
-    if constexpr (per_word == 1) {
+    const int64_t bytes = columns * 4 / per_word, rest = stride * 4 - bytes;
+    if (dtype == (per_word == 1 ? Dtype::f32 : Dtype::bf16)) {
+      std::memcpy(out, row, static_cast<size_t>(bytes));
+    } else if constexpr (per_word == 1) {
       load(out, dtype, row, 0, 1, columns);
-    } else if (dtype == Dtype::bf16) {
-      std::memcpy(out, row, static_cast<size_t>(columns) * 2);
     } else {
       float part[64];
       for (int64_t c = 0; c < columns; c += 64) {
@@ -89,8 +90,7 @@ struct Operands {
         store(Dtype::bf16, out, c, 1, part, std::min<int64_t>(64, columns - c));
       }
     }
-    std::memset(reinterpret_cast<char*>(out) + columns * 4 / per_word, 0,
-                static_cast<size_t>(stride * 4 - columns * 4 / per_word));
+    if (rest > 0) std::memset(reinterpret_cast<char*>(out) + bytes, 0, static_cast<size_t>(rest));
   }
 
   /// Two rows of bf16, `stride` words each, as words of both: element c of the first row and of the second.
