@@ -337,3 +337,10 @@ TEST_CASE("columns for backends from outside run out with a message", "[core]") 
   CHECK_THROWS_AS(runtime_of(Device{max_backends}), DeviceError);
   CHECK(name_of(small()) == "small");
 }
+
+TEST_CASE("a backend is refused a name that would name another device, or none", "[core]") {
+  for (const char* name : {"", "cpu:1", "host", "n pu", "np\nu"}) {
+    INFO("'" << name << "'");
+    CHECK_THROWS_WITH(claim_backend(name, machine()), Catch::Matchers::Contains("a name of letters, digits, _ and -"));
+  }
+}
