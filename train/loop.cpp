@@ -284,7 +284,8 @@ class Run {
       const bool was_whole = fault.starts_with(checkpoint_prefix);
       require<FileError>(search.newest || options_.overwrite || !was_whole, "resume", where_, options_.output_dir,
                          " has no whole checkpoint; --overwrite starts anew: ", fault);
-      if (!options_.quiet) std::fprintf(stderr, "skipped %s\n", fault.c_str());
+      // The quiet hear of a damaged one, too: they go on from less than they had saved.
+      if (was_whole || !options_.quiet) std::fprintf(stderr, "skipped %s\n", fault.c_str());
     }
   }
 
