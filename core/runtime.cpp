@@ -34,10 +34,9 @@ RegisterRuntime::RegisterRuntime(Device device, std::string_view name, Runtime& 
 
 Device claim_backend(std::string_view name, Runtime& runtime) {
   constexpr uint8_t first_outside = 4;
-  // What parse_device could not give back: "npu:1" is device 1 of "npu".
-  constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
-  require<DeviceError>(!name.empty() && name.find_first_not_of(letters) == name.npos && name != "host", "backend",
-                       Where(), "a name of letters, digits, _ and - that is not 'host', given '", name, "'");
+  // parse_device could not give others back: "npu:1" is device 1 of "npu".
+  require<DeviceError>(!name.empty() && name.find(':') == name.npos && name != "host", "backend", Where(),
+                       "a name without ':' that is not 'host', given '", name, "'");
   for (uint8_t i = 0; i < max_backends; ++i) {
     const Column& column = columns()[i];
     if (!column.runtime || column.name != name) continue;

@@ -112,10 +112,11 @@ TEST_CASE("cinta goes on from the checkpoint before a damaged one", "[checkpoint
     REQUIRE(run_cinta(mlp("generated", directory, "8") + more).code == 0);
   const std::string damaged = cut + "/checkpoint-8/model.safetensors";
   fs::resize_file(damaged, fs::file_size(damaged) - 1);
+  fs::create_directory(cut + "/.checkpoint-12.tmp-1");  // of an interrupted run: no news, unlike damage
   const Finished finished = run_cinta(mlp("generated", cut, "8") + more + Arguments{"--resume"});
   INFO(finished.error);
   CHECK(finished.code == 0);
-  CHECK(finished.error.find("skipped checkpoint-8: model.safetensors: found ") != std::string::npos);
+  CHECK(finished.error.find("skipped checkpoint-8: model.safetensors: found ") == 0);
   for (const char* name : {"model.safetensors", "metrics.jsonl", "checkpoint-8/optimizer.safetensors"})
     CHECK(read_bytes(cut + "/" + name) == read_bytes(whole + "/" + name));
 

@@ -339,8 +339,8 @@ TEST_CASE("columns for backends from outside run out with a message", "[core]") 
 }
 
 TEST_CASE("a backend is refused a name that would name another device, or none", "[core]") {
-  for (const char* name : {"", "cpu:1", "host", "n pu", "np\nu"}) {
+  for (const char* name : {"", "cpu:1", "host", "npu:"}) {
     INFO("'" << name << "'");
-    CHECK_THROWS_WITH(claim_backend(name, machine()), Catch::Matchers::Contains("a name of letters, digits, _ and -"));
+    CHECK_THROWS_WITH(claim_backend(name, machine()), Catch::Matchers::Contains("a name without ':'"));
   }
 }

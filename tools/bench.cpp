@@ -130,7 +130,7 @@ void add_step(CLI::App& bench) {
 void add_rows(CLI::App& bench) {
   auto options = std::make_shared<RowsOptions>();
   CLI::App* command = bench.add_subcommand("rows", "every kernel row alone");
-  command->add_option("--sizes", options->sizes, "small: as in a BERT-mini's step; large: beyond the caches")
+  command->add_option("--sizes", options->sizes, "small: as in a BERT-mini's step; large: beyond most caches")
       ->capture_default_str()
       ->check(CLI::IsMember({"small", "large"}));
   add_threads(*command, options->threads);

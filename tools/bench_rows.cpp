@@ -129,9 +129,9 @@ void plot(const RowsOptions& options, const std::vector<TimedRow>& rows, const M
 
 void bench_rows(const RowsOptions& options) {
   const RowSizes& sizes = options.sizes == "small" ? small_sizes : large_sizes;
-  // A row's tensors may lie in a cache of hundreds of MiB, call after call: so may the arrays that it is held against.
-  const int64_t tensor_bytes = options.sizes == "small" ? 4 * sizes.tokens * sizes.width : int64_t{64} << 20;
-  const MachineLimits before = measure_limits(tensor_bytes);
+  // As large as what a row reads and writes, which may lie in a cache of hundreds of MiB, call after call.
+  const int64_t bytes = options.sizes == "small" ? 12 * sizes.tokens * sizes.width : 3 * large_bytes;
+  const MachineLimits before = measure_limits(bytes);
   std::vector<TimedRow> rows;
   std::set<std::string> called;
   for (const RowCase& one : row_cases(sizes)) {
@@ -139,7 +139,7 @@ void bench_rows(const RowsOptions& options) {
     called.insert(look.row);
     rows.push_back({one.variant, look, time_case(one)});
   }
-  const MachineLimits limits = measure_limits(tensor_bytes, before);
+  const MachineLimits limits = measure_limits(bytes, before);
   const std::vector<std::string> missing = rows_without(called);
   options.json ? print_json(options.sizes, rows, missing, limits) : print(rows, missing, limits);
   if (!options.plot.empty()) plot(options, rows, limits);

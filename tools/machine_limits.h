@@ -21,12 +21,15 @@ struct Rate {
 };
 Rate rate_of(const RowWork& work, double seconds, const MachineLimits& limits);
 
-/// Bytes of an array of which little is left in the caches when it has been gone through: twice the largest one, which
-/// on a server may hold hundreds of MiB, or 64 MiB; but no more than a sixteenth of the machine's memory.
+/// Large enough that starting threads is not measured.
+inline constexpr int64_t large_bytes = int64_t{64} << 20;
+
+/// Bytes of which the caches keep little when they have been gone through: twice the largest cache for each thread,
+/// since a server has several, but 64 to 512 MiB, and no more than a sixteenth of the machine's memory.
 int64_t beyond_caches();
 
-/// On three arrays of so many bytes, in about a second. A busy machine is measured twice, before and after what is held
-/// against its limits: they are nowhere below those `known`, and of the same products.
-MachineLimits measure_limits(int64_t array_bytes, MachineLimits known = {});
+/// On arrays that hold so many bytes together. A busy machine is measured twice, before and after what is held against
+/// its limits: they are nowhere below those `known`, and of the same products.
+MachineLimits measure_limits(int64_t bytes, MachineLimits known = {});
 
 }  // namespace cinta::tools

@@ -10,6 +10,7 @@
 #include "cinta/autograd/anomaly.h"
 #include "cinta/autograd/tape.h"
 #include "cinta/core/context.h"
+#include "cinta/data/atomic_directory.h"
 #include "cinta/data/directory_lock.h"
 #include "cinta/optim/accumulation.h"
 #include "cinta/train/bad_loss.h"
@@ -284,8 +285,9 @@ class Run {
       const bool was_whole = fault.starts_with(checkpoint_prefix);
       require<FileError>(search.newest || options_.overwrite || !was_whole, "resume", where_, options_.output_dir,
                          " has no whole checkpoint; --overwrite starts anew: ", fault);
-      // The quiet hear of a damaged one, too: they go on from less than they had saved.
-      if (was_whole || !options_.quiet) std::fprintf(stderr, "skipped %s\n", fault.c_str());
+      // The quiet hear of all but those that an interrupted run was writing: they go on from less than they had saved.
+      const bool was_begun = fault.find(data::temporary_mark) != fault.npos;
+      if (!was_begun || !options_.quiet) std::fprintf(stderr, "skipped %s\n", fault.c_str());
     }
   }
 

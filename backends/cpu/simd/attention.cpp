@@ -11,17 +11,20 @@ namespace {
 
 using kernels::Attention;
 
-/// Scores to e^(score - largest), masked; what lies beyond `seen` becomes 0. Returns the sum before the mask.
+struct LargestAndSum {
+  float largest, sum;
+};
+/// Scores to e^(score - largest), masked; what lies beyond `seen` becomes 0. The sum is that before the mask.
 template <bool narrow>
-float softmax_row(float* scores, int64_t seen, int64_t width, const float* factors, float& largest_score) {
-  const float largest = largest_score = reduce_array<MaxOfNumbers>(scores, seen);
+LargestAndSum softmax_row(float* scores, int64_t seen, int64_t width, const float* factors) {
+  const float largest = reduce_array<MaxOfNumbers>(scores, seen);
   const float sum = !factors ? exp_and_sum<narrow>(scores, scores, largest, seen) : sum_of(seen, [=](int64_t t) {
     const float share = math::exp_below_for<narrow>(scores[t] - largest);
     scores[t] = masked(share, factors[t]);
     return share;
   });
   std::fill(scores + seen, scores + width, 0.0f);
-  return sum;
+  return {largest, sum};
 }
 
 template <class Tile>
@@ -40,11 +43,12 @@ void attend(const View& o, const View& lse, const View& q, const View& k, const 
   [[maybe_unused]] const typename Tile::Use use;
   const int64_t of_queries = Operand::room(all_queries, size), of_keys = Operand::room(all_keys, size),
                 block = h.block * h.stride;
-  float* next = scratch<float>(of_queries + 4 * of_keys + block + h.block * (wide + 2) + h.stride, Workspace::tile);
+  float* next = scratch<float>(of_queries + 4 * of_keys + block + h.block * (wide + 4) + h.stride, Workspace::tile);
   const auto take = [&](int64_t count) { return std::exchange(next, next + count); };
   float *scores = take(block), *result = take(h.block * wide), *query_room = take(of_queries),
         *key_room = take(of_keys), *keys_room = take(of_keys), *value_room = take(of_keys),
-        *values_room = take(of_keys), *factors = take(h.stride), *scales = take(h.block), *logarithms = take(h.block);
+        *values_room = take(of_keys), *factors = take(h.stride), *largest = take(h.block), *sum = take(h.block),
+        *logsumexp = take(h.block), *inverse_sum = take(h.block);
   const Words query = Operand::by_rows(query_room, h.of_queries(q), h.queries, size, h.order);
   const RightWords keys = Operand::transposed(keys_room, Operand::by_rows(key_room, h.of(k), h.keys, size)),
                    values = Operand::by_columns(values_room, Operand::by_rows(value_room, h.of(v), h.keys, size));
@@ -62,21 +66,23 @@ void attend(const View& o, const View& lse, const View& q, const View& k, const 
         coming.fetch_keys(v, first + i, h.queries);
         h.ask_for_query(o, first + i);
         if (drops) h.draw(factors, site, first + i);
-        scales[i] = softmax_row<Tile::steps_per_word == 2>(scores + i * h.stride, h.seen_by(first + i), width,
-                                                           drops ? factors : nullptr, logarithms[i]);
+        const auto [row_largest, row_sum] = softmax_row<Tile::steps_per_word == 2>(
+            scores + i * h.stride, h.seen_by(first + i), width, drops ? factors : nullptr);
+        largest[i] = row_largest;
+        sum[i] = row_sum;
       }
       // Of all rows at once: one at a time, a logarithm takes as long as 64 scores.
 #pragma omp simd
       for (int64_t i = 0; i < exist; ++i) {
-        logarithms[i] += math::log(scales[i]);
-        scales[i] = 1 / scales[i];
+        logsumexp[i] = largest[i] + math::log(sum[i]);
+        inverse_sum[i] = 1 / sum[i];
       }
-      for (int64_t i = 0; i < exist; ++i) row_lse[h.row(first + i)] = logarithms[i];
+      for (int64_t i = 0; i < exist; ++i) row_lse[h.row(first + i)] = logsumexp[i];
       const float* probabilities = pack_rows<Tile>(scores, scores, h.stride, exist, width);
       multiply_words<Tile, Walk::along_rows>({result, exist, wide}, size, probabilities, h.stride, values,
                                              Operand::words(width), 1);
       for (int64_t i = 0; i < exist; ++i)
-        for (int64_t d = 0; d < size; ++d) result[i * wide + d] *= scales[i];
+        for (int64_t d = 0; d < size; ++d) result[i * wide + d] *= inverse_sum[i];
     }
     store_rows(out, first, exist, rows, size, result, wide, h.order);
   }

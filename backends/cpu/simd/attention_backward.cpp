@@ -79,19 +79,22 @@ void attend_gradients(const Tensors& x, const Attention& options, const Wanted& 
       };
       scores_of(scores, query, keys, options.scale);
       scores_of(dp, gradient, values, 1);
+      const bool is_last = first + exist == h.queries;  // of this head's blocks: dk and dv are written after it
       for (int64_t i = 0; i < exist; ++i) {
         for (const View* view : {&x.q, &x.grad_o}) coming.fetch_queries(*view, first + i, h.queries);
         for (const View* view : {&x.k, &x.v}) coming.fetch_keys(*view, first + i, h.queries);
-        for (const View* view : {&x.dk, &x.dv}) h.ask_for_keys(*view, first + i);
+        if (is_last)
+          for (const View* view : {&x.dk, &x.dv}) h.ask_for_keys(*view, i, exist);
         h.ask_for_query(x.dq, first + i);
         if (drops) h.draw(factors, site, first + i);
         gradient_row<Tile::steps_per_word == 2>(scores + i * h.stride, dp + i * h.stride, lse[h.row(first + i)],
                                                 options.scale, drops ? factors : nullptr, h.seen_by(first + i), whole);
       }
-      // What the first block does not see may be seen by later ones.
+      // The first block, in which a head that has queries has some, begins the sums: also of keys that it does not see,
+      // as later ones may.
       if (first == 0)
         for (float* sum : {dk, dv}) std::fill(sum + whole * wide, sum + sums, 0.0f);
-      // sum += shares^T (rows of this block)
+      // sum = shares^T (rows of this block), or += it
       const auto add_transposed = [&](float* sum, float* shares, const Words& of, float* room) {
         const RightWords right = Operand::by_columns(room, {of.row(first), exist, of.stride});
         const int64_t stride = pack_columns<Tile>(shares, h.stride, exist, whole);
