@@ -65,7 +65,7 @@ struct RegisterRuntime {
 };
 
 /// The column of the backend called `name`: the one it has, or the next free one. Throws DeviceError when the name is
-/// not made of letters, digits, _ and -, when it is "host" or another runtime's, or when no column is left.
+/// empty, "host", another runtime's or has a colon, or when no column is left.
 Device claim_backend(std::string_view name, Runtime& runtime);
 
 /// The runtime of a device; throws DeviceError naming the device and what is built in.

@@ -129,7 +129,7 @@ void plot(const RowsOptions& options, const std::vector<TimedRow>& rows, const M
 
 void bench_rows(const RowsOptions& options) {
   const RowSizes& sizes = options.sizes == "small" ? small_sizes : large_sizes;
-  // As large as what a row reads and writes, which may lie in a cache of hundreds of MiB, call after call.
+  // About as large as what most rows read and write, which may lie in a large cache, call after call.
   const int64_t bytes = options.sizes == "small" ? 12 * sizes.tokens * sizes.width : 3 * large_bytes;
   const MachineLimits before = measure_limits(bytes);
   std::vector<TimedRow> rows;

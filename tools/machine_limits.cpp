@@ -45,20 +45,20 @@ float add(const Part& part) {
 }
 
 #ifdef __x86_64__
-/// Whole lines at once: an Emerald Rapids changes memory in place at 38 GB/s by 16 bytes at a time, at 50 by 64.
-[[gnu::target("avx512f")]] float negate_lines(const Part& part) {
-  typedef float Line __attribute__((vector_size(64), aligned(4)));
-  constexpr int64_t of_line = sizeof(Line) / sizeof(float);
-  for (int64_t i = 0; i + of_line <= part.count; i += of_line) {
-    Line& line = *reinterpret_cast<Line*>(part.data + i);
-    line = -line;
+/// 64 bytes at a time: an Emerald Rapids changes memory in place at 38 GB/s by 16, at 50 by 64.
+[[gnu::target("avx512f")]] float negate_by_64_bytes(const Part& part) {
+  typedef float Wide __attribute__((vector_size(64), aligned(4)));
+  constexpr int64_t width = sizeof(Wide) / sizeof(float);
+  for (int64_t i = 0; i + width <= part.count; i += width) {
+    Wide& some = *reinterpret_cast<Wide*>(part.data + i);
+    some = -some;
   }
   return part.data[0];
 }
 #endif
 float negate(const Part& part) {
 #ifdef __x86_64__
-  if (__builtin_cpu_supports("avx512f")) return negate_lines(part);
+  if (__builtin_cpu_supports("avx512f")) return negate_by_64_bytes(part);
 #endif
   for (int64_t i = 0; i < part.count; ++i) part.data[i] = -part.data[i];
   return part.data[0];

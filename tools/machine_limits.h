@@ -21,11 +21,11 @@ struct Rate {
 };
 Rate rate_of(const RowWork& work, double seconds, const MachineLimits& limits);
 
-/// Large enough that starting threads is not measured.
+/// Gone through in some milliseconds, so that starting threads is not measured.
 inline constexpr int64_t large_bytes = int64_t{64} << 20;
 
 /// Bytes of which the caches keep little when they have been gone through: twice the largest cache for each thread,
-/// since a server has several, but 64 to 512 MiB, and no more than a sixteenth of the machine's memory.
+/// since a server has several, at least 64 and at most 512 MiB; where memory is small, a sixteenth of it.
 int64_t beyond_caches();
 
 /// On arrays that hold so many bytes together. A busy machine is measured twice, before and after what is held against

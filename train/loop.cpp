@@ -285,8 +285,9 @@ class Run {
       const bool was_whole = fault.starts_with(checkpoint_prefix);
       require<FileError>(search.newest || options_.overwrite || !was_whole, "resume", where_, options_.output_dir,
                          " has no whole checkpoint; --overwrite starts anew: ", fault);
-      // The quiet hear of all but those that an interrupted run was writing: they go on from less than they had saved.
-      const bool was_begun = fault.find(data::temporary_mark) != fault.npos;
+      // Of a damaged one the quiet hear, too, as the run goes on from less than it had saved; not of one that an
+      // interrupted run was writing.
+      const bool was_begun = !was_whole && fault.find(data::temporary_mark) != fault.npos;
       if (!was_begun || !options_.quiet) std::fprintf(stderr, "skipped %s\n", fault.c_str());
     }
   }

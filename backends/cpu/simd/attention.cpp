@@ -14,6 +14,7 @@ using kernels::Attention;
 struct LargestAndSum {
   float largest, sum;
 };
+
 /// Scores to e^(score - largest), masked; what lies beyond `seen` becomes 0. The sum is that before the mask.
 template <bool narrow>
 LargestAndSum softmax_row(float* scores, int64_t seen, int64_t width, const float* factors) {

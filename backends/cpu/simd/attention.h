@@ -137,21 +137,23 @@ struct Head {
   /// Rows of a head are pieces that lie too far apart for the machine to see which comes next. While query `i` of
   /// `among` queries, mostly another head's, is computed, this head's rows i, i + among, .. are fetched, a few at most.
   [[gnu::always_inline]] void fetch_keys(const View& all, int64_t i, int64_t among) const {
-    for (int64_t row = i; row < some_of(keys, i, among); row += among) prefetch_far(of(all).at(row, 0), row_bytes(all));
+    for (int64_t row = i; row < end_of_share(keys, i, among); row += among)
+      prefetch_far(of(all).at(row, 0), row_bytes(all));
   }
   [[gnu::always_inline]] void fetch_queries(const View& all, int64_t i, int64_t among) const {
-    for (int64_t query = i; query < some_of(queries, i, among); query += among)
+    for (int64_t query = i; query < end_of_share(queries, i, among); query += among)
       prefetch_far(of_queries(all).at(row(query), 0), row_bytes(all));
   }
   /// The same of rows that will be written.
   [[gnu::always_inline]] void ask_for_keys(const View& all, int64_t i, int64_t among) const {
-    for (int64_t row = i; row < some_of(keys, i, among); row += among)
+    for (int64_t row = i; row < end_of_share(keys, i, among); row += among)
       prefetch_to_write(of(all).at(row, 0), row_bytes(all));
   }
   [[gnu::always_inline]] void ask_for_query(const View& all, int64_t query) const {
     prefetch_to_write(of_queries(all).at(row(query), 0), row_bytes(all));
   }
-  static int64_t some_of(int64_t rows, int64_t i, int64_t among) { return std::min(rows, i + 8 * among); }
+  /// Eight rows at most: what few queries of a long sequence fetched at once would push the rest out of the caches.
+  static int64_t end_of_share(int64_t rows, int64_t i, int64_t among) { return std::min(rows, i + 8 * among); }
   Matrix of(const View& all) const { return head_of(all, sample, head, begin); }
   static int64_t row_bytes(const View& all) { return all.size(3) * size_of(all.dtype); }
   Matrix of_queries(const View& all) const { return order ? head_of(all, 0, head, 0) : of(all); }

@@ -79,12 +79,10 @@ void attend_gradients(const Tensors& x, const Attention& options, const Wanted& 
       };
       scores_of(scores, query, keys, options.scale);
       scores_of(dp, gradient, values, 1);
-      const bool is_last = first + exist == h.queries;  // of this head's blocks: dk and dv are written after it
       for (int64_t i = 0; i < exist; ++i) {
         for (const View* view : {&x.q, &x.grad_o}) coming.fetch_queries(*view, first + i, h.queries);
         for (const View* view : {&x.k, &x.v}) coming.fetch_keys(*view, first + i, h.queries);
-        if (is_last)
-          for (const View* view : {&x.dk, &x.dv}) h.ask_for_keys(*view, i, exist);
+        for (const View* view : {&x.dk, &x.dv}) h.ask_for_keys(*view, first + i, h.queries);
         h.ask_for_query(x.dq, first + i);
         if (drops) h.draw(factors, site, first + i);
         gradient_row<Tile::steps_per_word == 2>(scores + i * h.stride, dp + i * h.stride, lse[h.row(first + i)],
