@@ -144,9 +144,10 @@ TEST_CASE("checkpoint: names that only look like one", "[checkpoint_directory]")
                            "checkpoint-99999999999999999999", "other-5", ".checkpoint-6.old", "best"})
     std::filesystem::create_directory(scratch / name);
   CHECK_FALSE(newest_checkpoint(scratch.path()).newest);
-  CHECK(newest_checkpoint(scratch.path()).skipped.empty());
+  CHECK(newest_checkpoint(scratch.path()).unfinished.empty());
   std::filesystem::create_directory(scratch / ".checkpoint-7.tmp-1");
-  CHECK(newest_checkpoint(scratch.path()).skipped ==
+  CHECK(newest_checkpoint(scratch.path()).skipped.empty());
+  CHECK(newest_checkpoint(scratch.path()).unfinished ==
         std::vector<std::string>{".checkpoint-7.tmp-1: was not written to its end"});
 }
 

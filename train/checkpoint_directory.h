@@ -37,7 +37,8 @@ struct FoundCheckpoint {
 };
 struct CheckpointSearch {
   std::optional<FoundCheckpoint> newest;  ///< the whole checkpoint of the highest step
-  std::vector<std::string> skipped;       ///< one line for each newer or half-written one: its name and its fault
+  std::vector<std::string> skipped;       ///< one line for each newer one: its name and its fault
+  std::vector<std::string> unfinished;    ///< the same for each that an interrupted run was writing
 };
 /// Looks through `directory`; a directory that does not exist holds none. Throws FileError if it cannot be read.
 CheckpointSearch newest_checkpoint(const std::string& directory, Where where = Where::current());

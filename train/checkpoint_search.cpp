@@ -98,7 +98,7 @@ CheckpointSearch newest_checkpoint(const std::string& directory, Where where) {
   for (const auto& name : data::names_in(directory, where)) {
     for (const auto& mark : {std::string(), data::replaced_mark})
       if (const auto found = candidate(name, mark)) candidates.push_back(*found);
-    if (candidate(name, data::temporary_mark)) result.skipped.push_back(name + ": was not written to its end");
+    if (candidate(name, data::temporary_mark)) result.unfinished.push_back(name + ": was not written to its end");
   }
   std::ranges::sort(candidates, std::greater(), [](const auto& one) { return std::pair(one.step, one.in_place); });
   for (const auto& one : candidates) {

@@ -10,7 +10,6 @@
 #include "cinta/autograd/anomaly.h"
 #include "cinta/autograd/tape.h"
 #include "cinta/core/context.h"
-#include "cinta/data/atomic_directory.h"
 #include "cinta/data/directory_lock.h"
 #include "cinta/optim/accumulation.h"
 #include "cinta/train/bad_loss.h"
@@ -281,14 +280,14 @@ class Run {
 
   /// Says which checkpoints are passed over. A run whose every checkpoint is damaged is not begun anew over them.
   void report_skipped(const CheckpointSearch& search) {
+    if (!options_.quiet)
+      for (const std::string& fault : search.unfinished) std::fprintf(stderr, "skipped %s\n", fault.c_str());
     for (const std::string& fault : search.skipped) {
       const bool was_whole = fault.starts_with(checkpoint_prefix);
       require<FileError>(search.newest || options_.overwrite || !was_whole, "resume", where_, options_.output_dir,
                          " has no whole checkpoint; --overwrite starts anew: ", fault);
-      // Of a damaged one the quiet hear, too, as the run goes on from less than it had saved; not of one that an
-      // interrupted run was writing.
-      const bool was_begun = !was_whole && fault.find(data::temporary_mark) != fault.npos;
-      if (!was_begun || !options_.quiet) std::fprintf(stderr, "skipped %s\n", fault.c_str());
+      // The quiet hear of it, too: the run goes on from less than it had saved.
+      std::fprintf(stderr, "skipped %s\n", fault.c_str());
     }
   }
 
