@@ -13,6 +13,7 @@
 #include "cinta/backends/kernels/matmul.h"
 #include "cinta/backends/threads.h"
 #include "cinta/ops/shape.h"
+#include "cinta/train/machine.h"
 #include "cinta/train/timing.h"
 
 namespace cinta::tools {
@@ -124,9 +125,9 @@ int64_t beyond_caches() {
 #ifdef _SC_LEVEL3_CACHE_SIZE
   largest = std::max(sysconf(_SC_LEVEL2_CACHE_SIZE), sysconf(_SC_LEVEL3_CACHE_SIZE));  // 0: the system does not know
 #endif
-  const int64_t bytes = std::clamp(2 * largest * threads(), large_bytes, 8 * large_bytes);
-  const int64_t pages = sysconf(_SC_PHYS_PAGES), memory = pages > 0 ? pages * sysconf(_SC_PAGESIZE) : 16 * bytes;
-  return std::min(bytes, memory / 16);
+  const int64_t bytes = std::clamp(2 * largest * threads(), large_bytes, 8 * large_bytes),
+                memory = train::memory_bytes();
+  return memory > 0 ? std::min(bytes, memory / 16) : bytes;
 }
 
 MachineLimits measure_limits(int64_t bytes, MachineLimits limits) {

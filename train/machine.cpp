@@ -28,13 +28,18 @@ std::string processor() {
 
 }  // namespace
 
+int64_t memory_bytes() {
+  const int64_t pages = ::sysconf(_SC_PHYS_PAGES);
+  return pages > 0 ? pages * ::sysconf(_SC_PAGESIZE) : 0;
+}
+
 std::string machine_text() {
   const std::string name = processor();
-  const long processors = ::sysconf(_SC_NPROCESSORS_ONLN), pages = ::sysconf(_SC_PHYS_PAGES);
+  const long processors = ::sysconf(_SC_NPROCESSORS_ONLN);
   std::string out = name + (name.empty() ? "" : ", ") + instruction_set() + ", ";
   out += join(threads(), threads() == 1 ? " thread" : " threads");
   if (processors > 0) out += join(" on ", processors, processors == 1 ? " processor" : " processors");
-  if (pages > 0) out += ", " + bytes_text(static_cast<int64_t>(pages) * ::sysconf(_SC_PAGESIZE));
+  if (const int64_t memory = memory_bytes()) out += ", " + bytes_text(memory);
   return out;
 }
 
