@@ -29,22 +29,36 @@ constexpr int64_t round_up(int64_t value, int64_t multiple) { return (value + mu
 /// sum lies `stride` behind the one before, and the rows side by side.
 enum class Walk { along_rows, along_columns };
 
-/// The words of panel_rows rows of a, one step after another.
-template <Walk walk>
+/// The words of panel_rows rows of a, two steps and then the next two. Along rows a pointer reaches some rows, as there
+/// are not registers for one to each; along columns it reaches all.
+template <Walk walk, int rows_of_pointer = 4>
 struct LeftWords {
-  LeftWords(const float* a, int64_t stride)
-      : first(a), second(a + 4 * stride), third(panel_rows > 8 ? a + 8 * stride : a), stride(stride) {}
-  float at(int i) const {
-    if constexpr (walk == Walk::along_columns) return first[i];
-    // Three pointers and two distances reach twelve rows without a register for each.
-    const float* near = i < 4 ? first : i < 8 ? second : third;
-    return near[i % 4 * stride];
+  static constexpr bool by_rows = walk == Walk::along_rows;
+  static constexpr int pointer_count = by_rows ? (panel_rows + rows_of_pointer - 1) / rows_of_pointer : 2;
+
+  LeftWords(const float* a, int64_t stride) : stride(stride) {
+#pragma GCC unroll 16
+    for (int i = 0; i < pointer_count; ++i) pointers[i] = a + i * (by_rows ? rows_of_pointer : 1) * stride;
   }
-  void next() {
-    const int64_t step = walk == Walk::along_rows ? 1 : stride;
-    first += step, second += step, third += step;
+  /// The word of row i, of this step (0) or the next (1).
+  const float* word(int i, int step) const {
+    return by_rows ? pointers[i / rows_of_pointer] + i % rows_of_pointer * stride + step : pointers[step] + i;
   }
-  const float *first, *second, *third;
+  /// Whether both products of row i are to read its word themselves: along rows where no distance is added to the
+  /// pointer, with which that is slow; along columns two of three, as of all there would be too many loads.
+  static constexpr bool is_read_twice(int i) { return by_rows ? i % rows_of_pointer == 0 : i % 3 != 2; }
+  void advance(int steps) {
+#pragma GCC unroll 16
+    for (int i = 0; i < pointer_count; ++i) pointers[i] = in_register(pointers[i] + steps * (by_rows ? 1 : stride));
+  }
+
+ private:
+  /// Else the compiler counts all pointers in one vector, and takes them out again each time.
+  static const float* in_register(const float* pointer) {
+    asm("" : "+r"(pointer));
+    return pointer;
+  }
+  const float* pointers[pointer_count];
   int64_t stride;
 };
 
@@ -77,8 +91,8 @@ struct LinesAhead {
   int64_t left() const { return rows - row; }  ///< lines until the next ones of all rows begin
   void turn() {
     if (row < rows) return;
+    next = static_cast<const char*>(next) + 64 - row * stride;
     row = 0;
-    next = static_cast<const char*>(next) + 64 - rows * stride;
   }
 };
 
@@ -102,6 +116,17 @@ struct PutTile {
     }
   }
 };
+
+/// sum + *word * b, with AVX-512 in one instruction, where the compiler would load a word first that it needs twice. A
+/// busy other thread of the core leaves fewer instructions a cycle than a tile has: see docs/rows.md, Products.
+[[gnu::always_inline]] inline Vector add_product(Vector sum, const float* word, Vector b) {
+#if CINTA_ISA_LEVEL == 2
+  asm("vfmadd231ps %1%{1to16%}, %2, %0" : "+v"(sum) : "m"(*word), "v"(b));
+  return sum;
+#else
+  return sum + *word * b;
+#endif
+}
 
 /// The register tile: products of f32, one step of k at a time.
 struct FloatTile {
@@ -128,32 +153,46 @@ struct FloatTile {
     Ahead ahead = coming;  // taken apart; a copy on the stack would wait for all that was stored before
     put.prepare();
     Vector left[panel_rows]{}, right[panel_rows]{};
-    LeftWords<walk> column(a, a_stride);
-    const auto multiply_word = [&] {
-      const Vector b0 = *reinterpret_cast<const Vector*>(b), b1 = *reinterpret_cast<const Vector*>(b + vector_width);
+    LeftWords<walk, vector_bytes == 64 ? 2 : 4> column(a, a_stride);
+    const auto multiply_word = [&](int step) {
+      const float* row = b + step * b_stride;
+      const Vector b0 = *reinterpret_cast<const Vector*>(row),
+                   b1 = *reinterpret_cast<const Vector*>(row + vector_width);
 #pragma GCC unroll 16
       for (int i = 0; i < panel_rows; ++i) {
-        left[i] += column.at(i) * b0;
-        right[i] += column.at(i) * b1;
+        const float* word = column.word(i, step);
+        if (column.is_read_twice(i)) {
+          left[i] = add_product(left[i], word, b0);
+          right[i] = add_product(right[i], word, b1);
+        } else {
+          left[i] += *word * b0;
+          right[i] += *word * b1;
+        }
       }
-      column.next();
-      b += b_stride;
     };
-    const auto multiply_words = [&] {
-#pragma GCC unroll 2
-      for (int word = 0; word < words_per_line; ++word) multiply_word();
+    const auto advance = [&](int steps) {
+      column.advance(steps);
+      b += steps * b_stride;
     };
+    constexpr int64_t lines_at_once = 2 / words_per_line;
     int64_t w = 0;
-    const int64_t last = words - words_per_line;
+    const int64_t last = words - 2;
     while (ahead.next && w <= last) {  // up to the last row's line, so that nothing is asked on the way
-      for (const int64_t end = std::min(last, w + (ahead.left() - 1) * words_per_line); w <= end; w += words_per_line) {
-        multiply_words();
-        ahead.fetch_line();
+      for (const int64_t end = std::min(last, w + 2 * ((ahead.left() - 1) / lines_at_once)); w <= end; w += 2) {
+        multiply_word(0);
+        multiply_word(1);
+        advance(2);
+#pragma GCC unroll 2
+        for (int64_t line = 0; line < lines_at_once; ++line) ahead.fetch_line();
       }
       ahead.turn();
     }
-    for (; w <= last; w += words_per_line) multiply_words();
-    for (; w < words; ++w) multiply_word();
+    for (; w <= last; w += 2) {
+      multiply_word(0);
+      multiply_word(1);
+      advance(2);
+    }
+    if (w < words) multiply_word(0);
     put(left, right);
   }
 };
@@ -188,11 +227,11 @@ struct Bf16Tile {
     put.prepare();
     __m512 left[panel_rows]{}, right[panel_rows]{};
     LeftWords<walk> column(a, a_stride);
-    for (int64_t w = 0; w < words; ++w, column.next(), ahead.fetch(), b += b_stride) {
+    for (int64_t w = 0; w < words; ++w, column.advance(1), ahead.fetch(), b += b_stride) {
       const auto b0 = (__m512bh)_mm512_load_ps(b), b1 = (__m512bh)_mm512_load_ps(b + vector_width);
 #pragma GCC unroll 16
       for (int i = 0; i < panel_rows; ++i) {
-        const auto pair = (__m512bh)_mm512_set1_ps(column.at(i));
+        const auto pair = (__m512bh)_mm512_set1_ps(*column.word(i, 0));
         left[i] = _mm512_dpbf16_ps(left[i], pair, b0);
         right[i] = _mm512_dpbf16_ps(right[i], pair, b1);
       }
