@@ -63,6 +63,10 @@ struct Woven {
   Woven stripe(int64_t first, int64_t count) const {
     return {data + first, std::min(count, strips - first), row, k, width};
   }
+  /// `count` steps of the sum from `first` on, or those there are; whole words come before.
+  Woven steps(int64_t first, int64_t count) const {
+    return {data + first * row, strips, row, std::min(count, k - first), width};
+  }
 
   /// What pack() reads, from line number `first` on.
   LinesAhead lines(int64_t first) const { return lines_of(data, k, row, strips, first); }

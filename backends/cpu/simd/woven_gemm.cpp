@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <initializer_list>
+#include <utility>
 #include <vector>
 
 #include "cinta/backends/cpu/gemm.h"
@@ -15,7 +16,8 @@
 #if CINTA_ISA_LEVEL > 0
 namespace {
 
-constexpr int64_t most_steps = 1024;   ///< of k at once
+constexpr int64_t most_steps = 1024;  ///< of k at once
+constexpr int64_t most_packed_steps = 256;
 constexpr int64_t most_kept = 1024;    ///< strips that every thread keeps
 constexpr int64_t most_striped = 192;  ///< strips that are packed at once
 /// Results of at least so many values go past the caches, unless this product reads them again. BERT-base's, of 2.3 MB
@@ -58,8 +60,8 @@ struct Job {
   Woven<Tile> kept;     ///< packed by every thread as a whole
   Woven<Tile> striped;  ///< packed by the thread that multiplies a stripe of it
   bool keeps_b;
-  bool streams;  ///< y goes past the caches
-  int64_t stripes, number;
+  bool streams;                    ///< y goes past the caches
+  int64_t stripes, block, number;  ///< block: steps of the sum that are packed at once
 
   /// The first strip of a stripe, which is whole panels: no stripe has two more than another, so that threads end
   /// together.
@@ -72,38 +74,74 @@ struct Job {
 
   void multiply_stripe(int64_t stripe) const {
     const int64_t begin = first_of(stripe), most = (striped.panels() + stripes - 1) / stripes * striped.width;
-    const bool is_last = stripe + 1 == stripes;
-    const Woven<Tile> part = stripe_at(stripe), next = stripe_at(stripe + !is_last);
-    float* of_kept = scratch<float>(kept.room() + striped.stripe(0, most).room(), Workspace::tile);
-    float* of_part = of_kept + kept.room();
-    if (packed_for != number) kept.pack(of_kept);
-    packed_for = number;
-    part.pack(of_part);
-    // The next stripe is fetched while the last tiles are multiplied, so that they do not push it out again.
-    const int64_t lines_of_tile = kept.words() / Tile::words_per_line,
-                  lines = lines_of_tile * kept.panels() * part.panels();
-    int64_t line = std::min<int64_t>(0, next.line_count() - lines);
-    for (int64_t s = 0; s < kept.panels(); ++s)
-      for (int64_t t = 0; t < part.panels(); ++t) {
-        const float *one = of_kept + s * kept.panel_words(), *other = of_part + t * part.panel_words();
-        const int64_t i = s * kept.width, j = begin + t * part.width;
-        line += lines_of_tile;
-        const LinesAhead ahead =
-            is_last || line <= 0 ? LinesAhead{} : next.lines(std::max<int64_t>(0, line - lines_of_tile));
-        keeps_b ? multiply_panels(j, i, other, one, ahead) : multiply_panels(i, j, one, other, ahead);
+    const int64_t of_block = kept.steps(0, block).room(), blocks = (p.k + block - 1) / block;
+    float* of_kept =
+        scratch<float>(blocks * of_block + striped.stripe(0, most).steps(0, block).room(), Workspace::tile);
+    float* of_part = of_kept + blocks * of_block;
+    const bool packs_kept = std::exchange(packed_for, number) != number;
+    const Woven<Tile> part = stripe_at(stripe);
+    for (int64_t first = 0; first < p.k; first += block, of_kept += of_block) {
+      const Packed one{kept.steps(first, block), of_kept}, other{part.steps(first, block), of_part};
+      if (packs_kept) one.operand.pack(of_kept);
+      other.operand.pack(of_part);
+      Coming coming;
+      if (const int64_t next = first + block; next < p.k) {
+        coming.part = part.steps(next, block);
+        if (packs_kept) coming.kept = kept.steps(next, block);
+      } else if (stripe + 1 < stripes) {
+        coming.part = stripe_at(stripe + 1).steps(0, block);
       }
+      multiply_block(begin, first > 0, one, other, coming);
+    }
     if (streams) _mm_sfence();  // a team's loop ends with a locked instruction, one thread's may not
   }
 
+  /// Some steps of an operand.
+  struct Packed {
+    Woven<Tile> operand;
+    const float* panels;
+    const float* panel(int64_t i) const { return panels + i * operand.panel_words(); }
+  };
+
+  /// What this thread packs next, fetched while it multiplies.
+  struct Coming {
+    Woven<Tile> part{}, kept{};
+    int64_t line_count() const { return part.line_count() + kept.line_count(); }
+    LinesAhead lines(int64_t first) const {
+      if (first < part.line_count()) return part.lines(first);
+      first -= part.line_count();
+      return first < kept.line_count() ? kept.lines(first) : LinesAhead{};
+    }
+  };
+
+  /// Some steps of the kept operand times those of the stripe that begins at strip `begin`; `goes_on`: not the first.
+  void multiply_block(int64_t begin, bool goes_on, const Packed& one, const Packed& other, const Coming& coming) const {
+    const int64_t words = one.operand.words(), panels = one.operand.panels(), parts = other.operand.panels(),
+                  lines_of_tile = words / Tile::words_per_line, count = coming.line_count();
+    // Fetched with the last tiles, so that those before do not push it out again.
+    int64_t line = std::min<int64_t>(0, count - lines_of_tile * panels * parts);
+    for (int64_t s = 0; s < panels; ++s)
+      for (int64_t t = 0; t < parts; ++t) {
+        const int64_t i = s * kept.width, j = begin + t * striped.width;
+        line += lines_of_tile;
+        const LinesAhead ahead =
+            count == 0 || line <= 0 ? LinesAhead{} : coming.lines(std::max<int64_t>(0, line - lines_of_tile));
+        const float *of_kept = one.panel(s), *of_part = other.panel(t);
+        keeps_b ? multiply_panels(j, i, goes_on, of_part, of_kept, words, ahead)
+                : multiply_panels(i, j, goes_on, of_kept, of_part, words, ahead);
+      }
+  }
+
   /// The register tile of y at (i, j).
-  void multiply_panels(int64_t i, int64_t j, const float* a, const float* b, const LinesAhead& ahead) const {
+  void multiply_panels(int64_t i, int64_t j, bool goes_on, const float* a, const float* b, int64_t words,
+                       const LinesAhead& ahead) const {
     const int64_t rows = std::min<int64_t>(panel_rows, p.m - i), columns = std::min<int64_t>(panel_columns, p.n - j);
-    const bool whole = rows == panel_rows && columns == panel_columns, add = p.beta != 0;
+    const bool whole = rows == panel_rows && columns == panel_columns, add = goes_on || p.beta != 0;
     const int64_t left_pitch = (keeps_b ? striped : kept).pitch();
     alignas(64) float edge[panel_rows * panel_columns];
     float* y = static_cast<float*>(p.y.at(i, j));
     const auto multiply_to = [&](const auto& put) {
-      Tile::template multiply_to<Walk::along_columns>(put, a, left_pitch, b, panel_columns, kept.words(), ahead);
+      Tile::template multiply_to<Walk::along_columns>(put, a, left_pitch, b, panel_columns, words, ahead);
     };
     if (whole && streams) return multiply_to(StreamTile{y, p.y.row, p.alpha});
     multiply_to(PutTile{whole ? y : edge, whole ? p.y.row : panel_columns, p.alpha, whole && add});
@@ -115,6 +153,12 @@ struct Job {
 
 std::atomic<int64_t> numbers{0};
 
+/// The length of as few even parts of `whole` as are no longer than `most`.
+int64_t part_of(int64_t whole, int64_t most) {
+  const int64_t parts = (whole + most - 1) / most;
+  return round_up((whole + parts - 1) / parts, 2 * panel_columns);
+}
+
 /// A product whose kept operand is small enough.
 template <class Tile>
 Job<Tile> job_of(const Gemm& p, bool keeps_b, bool read_soon) {
@@ -125,13 +169,8 @@ Job<Tile> job_of(const Gemm& p, bool keeps_b, bool read_soon) {
   const int64_t stripes = std::max<int64_t>(8, (striped.strips + most_striped - 1) / most_striped);
   const bool lines = reinterpret_cast<uintptr_t>(p.y.data) % 64 == 0 && p.y.row * 4 % 64 == 0,
              streams = lines && !read_soon && p.beta == 0 && p.m * p.n >= least_streamed;
-  return {p, keeps_b ? b : a, striped, keeps_b, streams, std::min(striped.panels(), stripes), ++numbers};
-}
-
-/// The length of as few even parts of `whole` as are no longer than `most`.
-int64_t part_of(int64_t whole, int64_t most) {
-  const int64_t parts = (whole + most - 1) / most;
-  return round_up((whole + parts - 1) / parts, 2 * panel_columns);
+  const int64_t block = streams ? p.k : part_of(p.k, most_packed_steps);
+  return {p, keeps_b ? b : a, striped, keeps_b, streams, std::min(striped.panels(), stripes), block, ++numbers};
 }
 
 /// Products of equal m and n and about equal k, side by side.
