@@ -64,23 +64,24 @@ bool fast_down_rows(const Gemm& p) {
 }
 
 /// An Emerald Rapids without AMX, two cores, which multiply floats at 330 GF/s and are often slowed down by others that
-/// use them, f32, cold operands: oneDNN's time over ours. Along rows: [2048,128] x [512,128]^T 1.08, [2048,256] x
-/// [1024,256]^T 1.15, [2048,1024] x [256,1024]^T 1.07, [1024,3072] x [768,3072]^T 1.05, [320,1024] x [256,1024]^T 1.25,
-/// [160,768] x [3072,768]^T 0.96; [2048,256] x [256,1024] 1.17, [2048,1024] x [1024,256] 1.06, but [1024,3072] x
-/// [3072,768] 0.92, [320,256] x [256,1024] 0.96. Weight gradients: [2048,1024]^T x [2048,256] 1.12, [2048,256]^T x
-/// [2048,1024] 1.01, [1024,3072]^T x [1024,768] 1.09, [1024,768]^T x [1024,768] 1.03, [288,4096]^T x [288,128] 1.16,
-/// [320,30522]^T x [320,256] 1.23, but [2048,256]^T x [2048,256] 0.93, [128,512]^T x [128,784] 0.89.
+/// use them; f32, cold operands, oneDNN's time over ours. [2048,128] x [512,128]^T 1.08, [2048,256] x [1024,256]^T
+/// 1.15, [2048,1024] x [256,1024]^T 1.07, [1024,3072] x [768,3072]^T 1.05, [320,1024] x [256,1024]^T 1.25. [2048,256] x
+/// [256,1024] 1.17, [2048,1024] x [1024,256] 1.06, [1024,768] x [768,3072] 1.06; but [1024,3072] x [3072,768] 0.92,
+/// [320,256] x [256,1024] 0.96. Weight gradients: [2048,1024]^T x [2048,256] 1.12, [2048,256]^T x [2048,1024] 1.01,
+/// [1024,3072]^T x [1024,768] 1.09, [1024,768]^T x [1024,768] 1.03, [288,4096]^T x [288,128] 1.16, [320,30522]^T x
+/// [320,256] 1.23; but [2048,256]^T x [2048,256] 0.93, [128,512]^T x [128,784] 0.89.
 bool fast_on_a_xeon(const Gemm& p) {
   if (p.a.row == 1) return p.k >= 160 && std::min(p.m, p.n) >= 128 && p.m * p.n >= 3 << 16;
   if (p.n < 64 || p.k > 4096 || p.m < 256) return false;
-  return p.b.column != 1 || (p.a.row % 1024 != 0 && (p.n >= 1024 || p.m >= 2048));
+  return p.b.column != 1 || p.m >= 2048 || (p.m >= 1024 && p.n >= 1024);
 }
 
 /// A layer's output of few rows, as the transposed product, which reads w where it lies and packs x. Zen 4, f32:
 /// [128,784] x [512,784]^T 208, 216; [128,512] x [512,512]^T 193, 213; [64,256] x [128,256]^T 182, 193; bf16: 417, 420;
 /// 402, 406; 328, 348; but [320,256] x [30522,256]^T 410, 386. Zen 3: [16,784] x [256,784]^T 73, 116; [32,768] x
 /// [3072,768]^T 89, 115; [64,784] x [256,784]^T 113, 122; but [128,512] x [512,512]^T 133, 122; [64,128] x [4096,128]^T
-/// 95, 91; and of fewer rows most of a tile is empty: [4,784] x [256,784]^T 44, 33; [1,784] 28, 7.
+/// 95, 91; and of fewer rows most of a tile is empty: [4,784] x [256,784]^T 44, 33; [1,784] 28, 7. Emerald Rapids:
+/// [128,784] x [512,784]^T 201, 238; [128,512] x [512,512]^T 191, 207; [64,784] x [256,784]^T 185, 200.
 bool fast_transposed(const Gemm& p, int64_t most_rows) {
   return p.a.column == 1 && p.b.row == 1 && p.m >= 8 && p.m <= most_rows && p.n >= 2 * p.m;
 }
@@ -112,7 +113,7 @@ bool fast_gemm(const Gemm& product) {
   // 1690; a decoder's [320,256] x [256,30522] 960, 1480, its weights' 1130, 2110.
   if (isa_level() == isa_amx && product.a.dtype == Dtype::bf16) return special_gemm(product);
   const bool on_a_xeon = is_wide_xeon() && product.a.dtype == Dtype::f32;
-  if (isa_level() < isa_avx512_bf16 && !on_a_xeon) return false;
+  if (isa_level() != isa_avx512_bf16 && !on_a_xeon) return false;
   if (fast_transposed(product, 128) && special_gemm(product.transposed())) return true;
   if (on_a_xeon) return fast_on_a_xeon(product) && special_gemm(product);
   return (product.a.row == 1 ? fast_down_rows(product) : fast_along_rows(product)) && special_gemm(product);

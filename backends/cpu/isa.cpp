@@ -75,14 +75,7 @@ bool multiplies(Dtype dtype) {
   return dtype == Dtype::f32 || (dtype == Dtype::bf16 && bf16_too);
 }
 
-bool is_wide_xeon() {
-#if defined(__x86_64__) || defined(__i386__)
-  static const bool intel = __builtin_cpu_is("intel");
-  return intel && isa_level() >= isa_avx512;
-#else
-  return false;
-#endif
-}
+bool is_wide_xeon() { return isa_level() >= isa_avx512_bf16 && !pairs_are_fast(); }
 
 int64_t second_cache_bytes() {
   constexpr int64_t of_zen_3 = 512 << 10, of_zen_4 = 1 << 20, of_a_xeon = 2 << 20;

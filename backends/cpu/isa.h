@@ -30,8 +30,9 @@ int isa_level();
 /// isa_avx512_bf16 on, but for cores that multiply floats faster, to which bf16 is then widened, unless CINTA_ISA names
 /// that level.
 bool multiplies(Dtype dtype);
-/// True iff the level has AVX-512 and a core multiplies two of its vectors of floats a cycle and reads twelve rows that
-/// lie 4 KiB apart without losing any from its first cache, as Intel's do; a Zen 4 multiplies one, and loses four.
+/// True iff the level has AVX-512-BF16 on an Intel core that multiplies pairs of bf16 no faster than floats, as an
+/// Emerald Rapids: it multiplies two vectors of floats a cycle, and its first cache holds twelve rows that lie 4 KiB
+/// apart. A Zen 4 multiplies one, and loses four of them.
 bool is_wide_xeon();
 /// True iff the processor has a higher level.
 bool isa_is_capped();

@@ -63,7 +63,7 @@ struct Woven {
   Woven stripe(int64_t first, int64_t count) const {
     return {data + first, std::min(count, strips - first), row, k, width};
   }
-  /// `count` steps of the sum from `first` on, or those there are; whole words come before.
+  /// `count` steps of the sum from `first` on, which is a whole number of words, or those there are.
   Woven steps(int64_t first, int64_t count) const {
     return {data + first * row, strips, row, std::min(count, k - first), width};
   }

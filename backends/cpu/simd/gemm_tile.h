@@ -29,8 +29,8 @@ constexpr int64_t round_up(int64_t value, int64_t multiple) { return (value + mu
 /// sum lies `stride` behind the one before, and the rows side by side.
 enum class Walk { along_rows, along_columns };
 
-/// The words of panel_rows rows of a, two steps and then the next two. Along rows a pointer reaches some rows, as there
-/// are not registers for one to each; along columns it reaches all.
+/// The words of panel_rows rows of a, of two steps at a time. Along rows a pointer reaches some rows, as there are not
+/// registers for one to each; along columns it reaches all.
 template <Walk walk, int rows_of_pointer = 4>
 struct LeftWords {
   static constexpr bool by_rows = walk == Walk::along_rows;
@@ -82,7 +82,7 @@ struct LinesAhead {
     fetch_line();
     turn();
   }
-  /// The same, where there are rows left() and turn() is called by the last of them.
+  /// The same, where turn() is called by the last of the rows that are left(), or by one more, which does no harm.
   void fetch_line() {
     __builtin_prefetch(next, 0, 2);
     next = static_cast<const char*>(next) + stride;
@@ -133,8 +133,6 @@ struct FloatTile {
   struct Use {};        ///< what a thread keeps while it multiplies
   using Value = float;  ///< what its operands hold in memory
   static constexpr int64_t steps_per_word = 1;
-  /// Two where a processor's other thread may take every second cycle of decoding, in which a branch ends what is
-  /// decoded: see docs/rows.md, Products.
   static constexpr int64_t words_per_line = vector_bytes == 64 ? 1 : 2;
 
   /// out[panel_rows][panel_columns] = scale * sum over `words` of a times b, or += it. Row w of b lies at w * b_stride.
@@ -154,7 +152,7 @@ struct FloatTile {
     put.prepare();
     Vector left[panel_rows]{}, right[panel_rows]{};
     LeftWords<walk, vector_bytes == 64 ? 2 : 4> column(a, a_stride);
-    const auto multiply_word = [&](int step) {
+    const auto multiply_word = [&](int step) __attribute__((always_inline)) {
       const float* row = b + step * b_stride;
       const Vector b0 = *reinterpret_cast<const Vector*>(row),
                    b1 = *reinterpret_cast<const Vector*>(row + vector_width);
@@ -170,28 +168,26 @@ struct FloatTile {
         }
       }
     };
-    const auto advance = [&](int steps) {
-      column.advance(steps);
-      b += steps * b_stride;
+    // Two words between branches: a busy other thread of the core may take every second cycle of decoding, in which a
+    // branch ends what is decoded. See docs/rows.md, Products.
+    const auto multiply_two = [&]() __attribute__((always_inline)) {
+      multiply_word(0);
+      multiply_word(1);
+      column.advance(2);
+      b += 2 * b_stride;
     };
-    constexpr int64_t lines_at_once = 2 / words_per_line;
+    constexpr int64_t lines_of_two = 2 / words_per_line;
     int64_t w = 0;
     const int64_t last = words - 2;
-    while (ahead.next && w <= last) {  // up to the last row's line, so that nothing is asked on the way
-      for (const int64_t end = std::min(last, w + 2 * ((ahead.left() - 1) / lines_at_once)); w <= end; w += 2) {
-        multiply_word(0);
-        multiply_word(1);
-        advance(2);
+    while (ahead.next && w <= last) {  // up to the last row's line or one more, so that nothing is asked on the way
+      for (const int64_t end = std::min(last, w + 2 * ((ahead.left() - 1) / lines_of_two)); w <= end; w += 2) {
+        multiply_two();
 #pragma GCC unroll 2
-        for (int64_t line = 0; line < lines_at_once; ++line) ahead.fetch_line();
+        for (int64_t line = 0; line < lines_of_two; ++line) ahead.fetch_line();
       }
       ahead.turn();
     }
-    for (; w <= last; w += 2) {
-      multiply_word(0);
-      multiply_word(1);
-      advance(2);
-    }
+    for (; w <= last; w += 2) multiply_two();
     if (w < words) multiply_word(0);
     put(left, right);
   }

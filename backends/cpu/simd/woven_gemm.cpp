@@ -16,8 +16,8 @@
 #if CINTA_ISA_LEVEL > 0
 namespace {
 
-constexpr int64_t most_steps = 1024;  ///< of k at once
-constexpr int64_t most_packed_steps = 256;
+constexpr int64_t most_steps = 1024;   ///< of the sum, for which the kept operand is held
+constexpr int64_t most_block = 256;    ///< steps that are packed at once: the next ones come meanwhile
 constexpr int64_t most_kept = 1024;    ///< strips that every thread keeps
 constexpr int64_t most_striped = 192;  ///< strips that are packed at once
 /// Results of at least so many values go past the caches, unless this product reads them again. BERT-base's, of 2.3 MB
@@ -60,8 +60,10 @@ struct Job {
   Woven<Tile> kept;     ///< packed by every thread as a whole
   Woven<Tile> striped;  ///< packed by the thread that multiplies a stripe of it
   bool keeps_b;
-  bool streams;                    ///< y goes past the caches
-  int64_t stripes, block, number;  ///< block: steps of the sum that are packed at once
+  bool streams;  ///< y goes past the caches
+  int64_t stripes;
+  int64_t block;  ///< steps of the sum that are packed at once
+  int64_t number;
 
   /// The first strip of a stripe, which is whole panels: no stripe has two more than another, so that threads end
   /// together.
@@ -81,9 +83,9 @@ struct Job {
     const bool packs_kept = std::exchange(packed_for, number) != number;
     const Woven<Tile> part = stripe_at(stripe);
     for (int64_t first = 0; first < p.k; first += block, of_kept += of_block) {
-      const Packed one{kept.steps(first, block), of_kept}, other{part.steps(first, block), of_part};
-      if (packs_kept) one.operand.pack(of_kept);
-      other.operand.pack(of_part);
+      const Packed kept_steps{kept.steps(first, block), of_kept}, part_steps{part.steps(first, block), of_part};
+      if (packs_kept) kept_steps.operand.pack(of_kept);
+      part_steps.operand.pack(of_part);
       Coming coming;
       if (const int64_t next = first + block; next < p.k) {
         coming.part = part.steps(next, block);
@@ -91,7 +93,7 @@ struct Job {
       } else if (stripe + 1 < stripes) {
         coming.part = stripe_at(stripe + 1).steps(0, block);
       }
-      multiply_block(begin, first > 0, one, other, coming);
+      multiply_block(begin, first > 0 || p.beta != 0, kept_steps, part_steps, coming);
     }
     if (streams) _mm_sfence();  // a team's loop ends with a locked instruction, one thread's may not
   }
@@ -99,8 +101,8 @@ struct Job {
   /// Some steps of an operand.
   struct Packed {
     Woven<Tile> operand;
-    const float* panels;
-    const float* panel(int64_t i) const { return panels + i * operand.panel_words(); }
+    const float* words;
+    const float* panel(int64_t i) const { return words + i * operand.panel_words(); }
   };
 
   /// What this thread packs next, fetched while it multiplies.
@@ -114,35 +116,35 @@ struct Job {
     }
   };
 
-  /// Some steps of the kept operand times those of the stripe that begins at strip `begin`; `goes_on`: not the first.
-  void multiply_block(int64_t begin, bool goes_on, const Packed& one, const Packed& other, const Coming& coming) const {
-    const int64_t words = one.operand.words(), panels = one.operand.panels(), parts = other.operand.panels(),
-                  lines_of_tile = words / Tile::words_per_line, count = coming.line_count();
+  /// Some steps of the kept operand times those of the stripe that begins at strip `begin`.
+  void multiply_block(int64_t begin, bool add, const Packed& kept_steps, const Packed& part_steps,
+                      const Coming& coming) const {
+    const int64_t words = kept_steps.operand.words(), panels = kept_steps.operand.panels(),
+                  parts = part_steps.operand.panels(), lines_of_tile = words / Tile::words_per_line;
     // Fetched with the last tiles, so that those before do not push it out again.
-    int64_t line = std::min<int64_t>(0, count - lines_of_tile * panels * parts);
+    int64_t line = std::min<int64_t>(0, coming.line_count() - lines_of_tile * panels * parts);
     for (int64_t s = 0; s < panels; ++s)
       for (int64_t t = 0; t < parts; ++t) {
+        const float *of_kept = kept_steps.panel(s), *of_part = part_steps.panel(t);
         const int64_t i = s * kept.width, j = begin + t * striped.width;
         line += lines_of_tile;
-        const LinesAhead ahead =
-            count == 0 || line <= 0 ? LinesAhead{} : coming.lines(std::max<int64_t>(0, line - lines_of_tile));
-        const float *of_kept = one.panel(s), *of_part = other.panel(t);
-        keeps_b ? multiply_panels(j, i, goes_on, of_part, of_kept, words, ahead)
-                : multiply_panels(i, j, goes_on, of_kept, of_part, words, ahead);
+        const LinesAhead ahead = line <= 0 ? LinesAhead{} : coming.lines(std::max<int64_t>(0, line - lines_of_tile));
+        const auto multiply_to = [&](const auto& put) {
+          Tile::template multiply_to<Walk::along_columns>(put, keeps_b ? of_part : of_kept,
+                                                          (keeps_b ? striped : kept).pitch(),
+                                                          keeps_b ? of_kept : of_part, panel_columns, words, ahead);
+        };
+        keeps_b ? put_panel(j, i, add, multiply_to) : put_panel(i, j, add, multiply_to);
       }
   }
 
-  /// The register tile of y at (i, j).
-  void multiply_panels(int64_t i, int64_t j, bool goes_on, const float* a, const float* b, int64_t words,
-                       const LinesAhead& ahead) const {
+  /// The register tile of y at (i, j), by multiply_to(put).
+  template <class Multiply>
+  void put_panel(int64_t i, int64_t j, bool add, const Multiply& multiply_to) const {
     const int64_t rows = std::min<int64_t>(panel_rows, p.m - i), columns = std::min<int64_t>(panel_columns, p.n - j);
-    const bool whole = rows == panel_rows && columns == panel_columns, add = goes_on || p.beta != 0;
-    const int64_t left_pitch = (keeps_b ? striped : kept).pitch();
+    const bool whole = rows == panel_rows && columns == panel_columns;
     alignas(64) float edge[panel_rows * panel_columns];
     float* y = static_cast<float*>(p.y.at(i, j));
-    const auto multiply_to = [&](const auto& put) {
-      Tile::template multiply_to<Walk::along_columns>(put, a, left_pitch, b, panel_columns, words, ahead);
-    };
     if (whole && streams) return multiply_to(StreamTile{y, p.y.row, p.alpha});
     multiply_to(PutTile{whole ? y : edge, whole ? p.y.row : panel_columns, p.alpha, whole && add});
     if (whole) return;
@@ -159,21 +161,20 @@ int64_t part_of(int64_t whole, int64_t most) {
   return round_up((whole + parts - 1) / parts, 2 * panel_columns);
 }
 
-/// A product whose kept operand is small enough.
+/// A product whose kept operand is small enough; `large`: its result is to go past the caches.
 template <class Tile>
-Job<Tile> job_of(const Gemm& p, bool keeps_b, bool read_soon) {
+Job<Tile> job_of(const Gemm& p, bool keeps_b, bool large, int64_t block) {
   using Value = typename Tile::Value;
   const Woven<Tile> a{static_cast<const Value*>(p.a.data), p.m, p.a.column, p.k, panel_rows},
       b{static_cast<const Value*>(p.b.data), p.n, p.b.row, p.k, panel_columns};
   const Woven<Tile>& striped = keeps_b ? a : b;
   const int64_t stripes = std::max<int64_t>(8, (striped.strips + most_striped - 1) / most_striped);
   const bool lines = reinterpret_cast<uintptr_t>(p.y.data) % 64 == 0 && p.y.row * 4 % 64 == 0,
-             streams = lines && !read_soon && p.beta == 0 && p.m * p.n >= least_streamed;
-  const int64_t block = streams ? p.k : part_of(p.k, most_packed_steps);
+             streams = large && lines && p.beta == 0;
   return {p, keeps_b ? b : a, striped, keeps_b, streams, std::min(striped.panels(), stripes), block, ++numbers};
 }
 
-/// Products of equal m and n and about equal k, side by side.
+/// Products of equal m and n and about equal k, the longest first, side by side.
 template <class Tile>
 void run_all(std::initializer_list<Gemm> products) {
   const Gemm& one = *products.begin();
@@ -181,17 +182,23 @@ void run_all(std::initializer_list<Gemm> products) {
   const int64_t kept = keeps_b ? one.n : one.m, steps = part_of(one.k, most_steps), strips = part_of(kept, most_kept);
   for (int64_t k0 = 0; k0 < one.k; k0 += steps)
     for (int64_t first = 0; first < kept; first += strips) {
-      const int64_t i = keeps_b ? 0 : first, j = keeps_b ? first : 0;
+      const int64_t i = keeps_b ? 0 : first, j = keeps_b ? first : 0, width = std::min(strips, kept - first),
+                    k = std::min(steps, one.k - k0);
+      // By sizes alone, so that the order of a sum is, too; and the same for all, as one tile is asked for its
+      // workspace.
+      const bool read_again = products.size() > 1 || steps < one.k,
+                 large = !read_again && width * (keeps_b ? one.m : one.n) >= least_streamed;
+      const int64_t block = large ? k : part_of(k, most_block);  // a line past the caches cannot be added to
       std::vector<Job<Tile>> jobs;
       for (Gemm part : products) {
         if (part.k <= k0) continue;  // the shorter one may be done
-        (keeps_b ? part.n : part.m) = std::min(strips, kept - first);
+        (keeps_b ? part.n : part.m) = width;
         part.k = std::min(steps, part.k - k0);
         part.a.data = part.a.at(i, k0);
         part.b.data = part.b.at(k0, j);
         part.y.data = part.y.at(i, j);
         if (k0 > 0) part.beta = 1;
-        jobs.push_back(job_of<Tile>(part, keeps_b, products.size() > 1 || steps < one.k));
+        jobs.push_back(job_of<Tile>(part, keeps_b, large, block));
       }
       const int64_t stripes = jobs[0].stripes, count = static_cast<int64_t>(jobs.size());
       parallel_for(count * stripes, 1,
