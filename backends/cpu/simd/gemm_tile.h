@@ -29,8 +29,8 @@ constexpr int64_t round_up(int64_t value, int64_t multiple) { return (value + mu
 /// sum lies `stride` behind the one before, and the rows side by side.
 enum class Walk { along_rows, along_columns };
 
-/// The words of panel_rows rows of a, of one or two steps at a time. Along rows a pointer reaches some rows, as there are
-/// not registers for one to each; along columns all, one for each of two steps.
+/// The words of panel_rows rows of a, of one or two steps at a time. Along rows a pointer reaches some rows, as there
+/// are not registers for one to each; along columns all, one for each of two steps.
 template <Walk walk, int rows_of_pointer = 4>
 struct LeftWords {
   static constexpr bool by_rows = walk == Walk::along_rows;
