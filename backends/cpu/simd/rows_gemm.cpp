@@ -5,12 +5,15 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "cinta/backends/cpu/gemm.h"
+#include "cinta/backends/cpu/isa.h"
 #include "cinta/backends/cpu/parallel.h"
 #include "cinta/backends/cpu/simd/convert.h"
 #include "cinta/backends/cpu/simd/gemm_operand.h"
+#include "cinta/backends/cpu/simd/left_rows.h"
 
 #include "cinta/backends/cpu/isa_begin.h"
 #if CINTA_ISA_LEVEL > 0
@@ -72,6 +75,8 @@ constexpr int64_t least_rows = 48, most_rows = 192, least_multiplications = 1 <<
 /// own, as those do that compute row by row, and where they share no cache lines that both have read are slow to write
 /// (2 GB/s; bf16[2048,256] x [256,1024] 378, 424 GF/s). Of fewer rows it pays to pack b twice if b is small beside a.
 constexpr int64_t halved_from = 1024;
+/// Words of a's rows that all stripes share: for more rows b is packed again.
+constexpr int64_t most_shared = 1 << 22;
 
 std::atomic<int64_t> numbers{1};  ///< of stripes, over all jobs
 
@@ -84,6 +89,8 @@ struct Job {
   Operand b;
   int64_t panels, stripes, blocks, halves;
   int64_t first_number;  ///< of the stripes
+  bool packs;            ///< rows of a, where there is a form for that
+  SharedLeft* shared;    ///< where the tiles of all stripes find them, or null
 
   void multiply_tile(int64_t tile) const {
     const int64_t of_half = blocks / halves, stripe = tile / of_half % stripes,
@@ -97,19 +104,27 @@ struct Job {
     pack(stripe, room);
     const int64_t end_of_half = std::min(p.m, first_row(block / of_half * of_half + of_half)),
                   item = size_of(p.a.dtype);
+    const bool is_first = shared && stripe == 0, finds_packed = shared && stripe > 0 && shared->is_whole(block);
     int64_t line = 0;  // of the next stripe
     for (int64_t i = first_row(block); i < std::min(p.m, first_row(block + 1)); i += panel_rows) {
       const int64_t above = std::max<int64_t>(0, i + panel_rows - p.m);  // at the lower edge, rows done before
-      const Left left = left_rows(i - above, room.widened);
+      const Left left = finds_packed ? Left{shared->panel(i), panel_rows, true}
+                                     : left_rows(i - above, is_first ? shared->panel(i) : room.left);
       for (int64_t c = 0; c < count; ++c) {
         LinesAhead ahead;
         if (c + 1 == count && i + 2 * panel_rows <= end_of_half)
-          ahead = {p.a.at(i + panel_rows, 0), p.a.row * item, panel_rows};
+          ahead = finds_packed ? shared->lines(i + panel_rows)
+                               : LinesAhead{p.a.at(i + panel_rows, 0), p.a.row * item, panel_rows};
         else if (next_is_due)
           ahead = next.lines(std::exchange(line, line + b.words() / Tile::words_per_line));
         const auto multiply_to = [&](const auto& put) {
-          Tile::template multiply_to<Walk::along_rows>(put, left.data, left.pitch, room.packed + c * b.panel_words(),
-                                                       panel_columns, b.words(), ahead);
+          const float* right = room.packed + c * b.panel_words();
+          if constexpr (packs_left<Tile>)
+            if (left.is_packed)
+              return Tile::template multiply_to<Walk::along_columns>(put, left.data, left.pitch, right, panel_columns,
+                                                                     b.words(), ahead);
+          Tile::template multiply_to<Walk::along_rows>(put, left.data, left.pitch, right, panel_columns, b.words(),
+                                                       ahead);
         };
         const float* bias = room.bias + c * panel_columns;
         if (by_lines())
@@ -121,21 +136,23 @@ struct Job {
         for (int64_t r = above, j = first * panel_columns; r < panel_rows; ++r)
           store(p.y.dtype, p.y.at(i - above + r, j), 0, 1, room.lines + r * room.columns, stripe_at(stripe).strips);
     }
+    if (is_first) shared->set_whole(block);
   }
 
-  /// A thread's workspace: a packed stripe and its bias; of widened operands, rows of a, and where the results are
-  /// narrow, those of a stripe's columns.
+  /// A thread's workspace: a packed stripe and its bias; rows of a that are packed or widened; and of widened operands,
+  /// where the results are narrow, those of a stripe's columns.
   struct Room {
-    float *packed, *bias, *widened, *lines;
+    float *packed, *bias, *left, *lines;
     int64_t columns;  ///< of the largest stripe
   };
   Room take_room() const {
     const int64_t most = (panels + stripes - 1) / stripes, columns = most * panel_columns,
                   of_packed = most * b.panel_words(), of_widened = widens<Tile> ? panel_rows * widened_pitch() : 0,
+                  of_left = packs ? packed_left_words(p.k) : of_widened,
                   of_lines = by_lines() ? panel_rows * columns : 0;
-    float* all = scratch<float>(of_packed + columns + of_widened + of_lines, Workspace::tile);
-    float *bias = all + of_packed, *widened = bias + columns;
-    return {all, bias, widened, widened + of_widened, columns};
+    float* all = scratch<float>(of_packed + columns + of_left + of_lines, Workspace::tile);
+    float *bias = all + of_packed, *left = bias + columns;
+    return {all, bias, left, left + of_left, columns};
   }
   bool by_lines() const { return widens<Tile> && p.y.dtype != Dtype::f32; }
 
@@ -150,26 +167,26 @@ struct Job {
       load(room.bias, p.bias.dtype, p.bias.at(0, first_of(stripe) * panel_columns), 0, p.bias.column, part.strips);
   }
 
-  /// Rows of a, as the tile reads them.
-  struct Left {
-    const float* data;
-    int64_t pitch;
-  };
   int64_t widened_pitch() const { return round_up(p.k, vector_width) + vector_width; }  // no power of two
-  Left left_rows(int64_t i, [[maybe_unused]] float* widened) const {
-    if constexpr (widens<Tile>) {
-      // Nothing else is done meanwhile: all lines are asked for at once.
+  /// Rows of a from row i on, as the tile reads them, in `room` if they are changed for that.
+  Left left_rows(int64_t i, [[maybe_unused]] float* room) const {
+    using Value = typename Tile::Value;
+    // Nothing else is done meanwhile: all lines are asked for at once.
+    if constexpr (widens<Tile>)
       for (int64_t r = 0; r < panel_rows; ++r) prefetch(p.a.at(i + r, 0), p.k * size_of(p.a.dtype));
+    if constexpr (packs_left<Tile>)
+      if (packs) return pack_left(room, static_cast<const Value*>(p.a.at(i, 0)), p.a.row, p.k);
+    if constexpr (widens<Tile>) {
       for (int64_t r = 0; r < panel_rows; ++r) {
-        const auto* row = static_cast<const typename Tile::Value*>(p.a.at(i + r, 0));
-        auto* out = reinterpret_cast<Vector*>(widened + r * widened_pitch());
+        const auto* row = static_cast<const Value*>(p.a.at(i + r, 0));
+        auto* out = reinterpret_cast<Vector*>(room + r * widened_pitch());
         int64_t k = 0;
         for (; k + vector_width <= p.k; k += vector_width) *out++ = load_first(row + k, vector_width);
         if (k < p.k) *out = load_first(row + k, p.k - k);
       }
-      return {widened, widened_pitch()};
+      return {room, widened_pitch(), false};
     } else {
-      return {static_cast<const float*>(p.a.at(i, 0)), p.a.row / Tile::steps_per_word};
+      return {static_cast<const float*>(p.a.at(i, 0)), p.a.row / Tile::steps_per_word, false};
     }
   }
 
@@ -239,18 +256,40 @@ struct Job {
 #endif
 };
 
+/// Some rows of y and a.
+Gemm rows_of(const Gemm& p, int64_t first, int64_t count) {
+  Gemm part = p;
+  part.m = count;
+  part.y.data = p.y.at(first, 0);
+  part.a.data = p.a.at(first, 0);
+  if (p.bias.data) part.bias.data = p.bias.at(first, 0);
+  return part;
+}
+
 template <class Tile, class Operand>
-void multiply_by(const Gemm& p, const Operand& b) {
-  const int64_t panels = (p.n + panel_columns - 1) / panel_columns,
+void multiply_by(const Gemm& whole, const Operand& b) {
+  const int64_t panels = (whole.n + panel_columns - 1) / panel_columns,
                 bytes = panels * b.panel_words() * static_cast<int64_t>(sizeof(float)),
-                halves = p.m < std::min(halved_from, 4 * p.n) ? 1 : 2;
+                halves = whole.m < std::min(halved_from, 4 * whole.n) ? 1 : 2;
   // Of what is not halved an even number: of two threads both would pack the one in the middle.
   const int64_t stripes = std::min(panels, round_up((bytes + most_packed() - 1) / most_packed(), halves == 1 ? 2 : 1)),
-                rows = std::clamp(least_multiplications * stripes / std::max<int64_t>(1, p.n * p.k), least_rows,
-                                  most_rows),
-                blocks = round_up(std::max<int64_t>(8, (p.m + rows - 1) / rows), 2);
-  const Job<Tile, Operand> job{p, b, panels, stripes, blocks, halves, numbers.fetch_add(stripes)};
-  parallel_for(stripes * blocks, 1, [&](int64_t tile, int64_t) { job.multiply_tile(tile); });
+                rows = std::clamp(least_multiplications * stripes / std::max<int64_t>(1, whole.n * whole.k), least_rows,
+                                  most_rows);
+  // What is to be widened may as well be packed. Floats have to be multiplied by more than a few stripes to repay it.
+  const bool may_pack = packs_left<Tile> && is_wide_xeon(), shares = may_pack && stripes >= (widens<Tile> ? 2 : 4),
+             packs = shares || (may_pack && widens<Tile>);
+  const int64_t parts = shares ? (whole.m * whole.k + most_shared - 1) / most_shared : 1;
+  const auto first_row = [&](int64_t part) { return part * whole.m / parts / panel_rows * panel_rows; };
+  for (int64_t part = 0; part < parts; ++part) {
+    const int64_t first = first_row(part), end = part + 1 < parts ? first_row(part + 1) : whole.m;
+    const Gemm p = rows_of(whole, first, end - first);
+    const int64_t blocks = round_up(std::max<int64_t>(8, (p.m + rows - 1) / rows), 2);
+    std::optional<SharedLeft> shared;
+    if (shares) shared.emplace(p.m, p.k, blocks);
+    const Job<Tile, Operand> job{
+        p, b, panels, stripes, blocks, halves, numbers.fetch_add(stripes), packs, shared ? &*shared : nullptr};
+    parallel_for(stripes * blocks, 1, [&](int64_t tile, int64_t) { job.multiply_tile(tile); });
+  }
 }
 
 template <class Tile>
