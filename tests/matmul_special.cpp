@@ -116,35 +116,44 @@ TEST_CASE("a weight gradient's sums have one order, whatever is there already an
 }
 
 TEST_CASE("rows that all stripes of columns share are the same for every number of threads", "[matmul]") {
+  pretend_wide_xeon(true);  // elsewhere they are not shared, for want of speed
   // Several stripes of the second operand; the second sum is long enough for two groups of rows.
   for (const auto& [m, n, k] : {std::tuple{131, 1030, 1003}, std::tuple{610, 150, 8000}})
-    for (Dtype dtype : {Dtype::f32, Dtype::bf16}) {
-      INFO(m << "x" << n << "x" << k << " " << name_of(dtype));
-      const auto random = [dtype, k = k](int64_t rows, uint32_t stream) {
-        std::vector<float> values(static_cast<size_t>(k * rows));
-        for (size_t i = 0; i < values.size(); ++i) values[i] = to_uniform(random_word(7, stream, 0, i)) - 0.5f;
-        return cast(from_values(values, {rows, k}), dtype);
-      };
-      const Tensor a = random(m, 1), b = random(n, 2);
-      const auto product = [&, m = m, n = n, k = k](int count) {
-        const int before = threads();
-        set_threads(count);
-        const Tensor y = full({m, n}, not_a_number);
-        gemm({m, n, k, {y.view().data, n, 1}, {a.view().data, k, 1, dtype}, {b.view().data, 1, k, dtype}, {}});
-        set_threads(before);
-        return to_vector<float>(y);
-      };
-      const auto got = product(1);
-      CHECK((product(3) == got));  // not both vectors in a message
-      const auto left = to_vector<float>(cast(a, Dtype::f32)), right = to_vector<float>(cast(b, Dtype::f32));
-      double worst = 0;
-      for (int64_t i = 0; i < m; i += 13)
-        for (int64_t j = i % 29; j < n; j += 29) {
-          double sum = 0;
-          for (int64_t s = 0; s < k; ++s) sum += double{left[i * k + s]} * right[j * k + s];
-          worst = std::max(worst, std::fabs(sum - got[i * n + j]));
-        }
-      // k roundings of sums that stay below sqrt(k) / 4, three times what sums of such terms deviate.
-      CHECK(worst < 0x1p-26 * k * std::sqrt(k));
-    }
+    for (Dtype dtype : {Dtype::f32, Dtype::bf16})
+      for (bool by_columns : {false, true}) {
+        INFO(m << "x" << n << "x" << k << " " << name_of(dtype) << (by_columns ? " by columns" : ""));
+        const auto random = [](Shape shape, uint32_t stream) {
+          std::vector<float> values(static_cast<size_t>(shape.numel()));
+          for (size_t i = 0; i < values.size(); ++i) values[i] = to_uniform(random_word(7, stream, 0, i)) - 0.5f;
+          return from_values(values, shape);
+        };
+        const Tensor a = cast(random({m, k}, 1), dtype), b = cast(random({n, k}, 2), dtype),
+                     bias = random({by_columns ? m : n}, 3);
+        const int64_t row = by_columns ? 1 : n, column = by_columns ? m : 1;  // of y
+        const auto product = [&, m = m, n = n, k = k](int count) {
+          const int before = threads();
+          set_threads(count);
+          const Tensor y = full({m, n}, not_a_number);
+          const Matrix to{y.view().data, row, column}, left{a.view().data, k, 1, dtype},
+              right{b.view().data, 1, k, dtype}, added{bias.view().data, by_columns, !by_columns};
+          gemm({m, n, k, to, left, right, added});
+          set_threads(before);
+          return to_vector<float>(y);
+        };
+        const auto got = product(1);
+        CHECK((product(3) == got));  // not both vectors in a message
+        const auto left = to_vector<float>(cast(a, Dtype::f32)), right = to_vector<float>(cast(b, Dtype::f32)),
+                   added = to_vector<float>(bias);
+        double worst = 0;
+        for (int64_t i = 0; i < m; i = i < m - 1 ? std::min<int64_t>(i + 13, m - 1) : m)  // the last one, too
+          for (int64_t j = i % 29; j < n; j += 29) {
+            double sum = added[by_columns ? i : j];
+            for (int64_t s = 0; s < k; ++s) sum += double{left[i * k + s]} * right[j * k + s];
+            const double error = std::fabs(sum - got[i * row + j * column]);
+            worst = error <= worst ? worst : error;  // or NaN
+          }
+        // k roundings of sums that stay below sqrt(k) / 4, three times what sums of such terms deviate.
+        CHECK(worst < 0x1p-26 * k * std::sqrt(k));
+      }
+  pretend_wide_xeon(std::nullopt);
 }

@@ -3,25 +3,15 @@
 
 #include <algorithm>
 
-#include "cinta/backends/cpu/parallel.h"
-#include "cinta/core/context.h"
-
 namespace cinta {
-namespace {
 
-Tensor workspace(const Shape& shape) {
-  const CategoryScope scope(Category::workspace);
-  return empty(shape);
-}
-
-}  // namespace
-
-Halves::Halves(const Gemm& whole) : rest(workspace({whole.m, whole.n})), first(whole), second(whole) {
+Halves::Halves(const Gemm& whole)
+    : rest(whole.m * whole.n * static_cast<int64_t>(sizeof(float))), first(whole), second(whole) {
   first.k = (whole.k + 3) / 4 * 2;
   second.k = whole.k - first.k;
   second.a.data = whole.a.at(0, first.k);
   second.b.data = whole.b.at(first.k, 0);
-  second.y = {rest.view().data, whole.n, 1, Dtype::f32};
+  second.y = {rest.data(), whole.n, 1, Dtype::f32};
   second.beta = 0;
 }
 

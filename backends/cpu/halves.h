@@ -2,7 +2,7 @@
 // row by row. Where they share no cache, lines that both have read are slow to write.
 #pragma once
 #include "cinta/backends/cpu/gemm.h"
-#include "cinta/core/tensor.h"
+#include "cinta/backends/cpu/parallel.h"
 
 namespace cinta {
 
@@ -18,7 +18,7 @@ struct Halves {
   /// Adds the second half, once both are done.
   void add_up() const;
 
-  Tensor rest;
+  WorkspaceBlock rest;
   Gemm first, second;
 };
 

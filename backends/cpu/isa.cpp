@@ -16,6 +16,8 @@
 namespace cinta {
 namespace {
 
+std::optional<bool> pretended_wide_xeon;
+
 constexpr std::array names{"baseline", "avx2", "avx512", "avx512_bf16", "amx"};
 
 /// The system lends the memory that tiles of AMX are saved to by name alone: feature 18 of ARCH_REQ_XCOMP_PERM.
@@ -75,7 +77,9 @@ bool multiplies(Dtype dtype) {
   return dtype == Dtype::f32 || (dtype == Dtype::bf16 && bf16_too);
 }
 
-bool is_wide_xeon() { return isa_level() >= isa_avx512_bf16 && !pairs_are_fast(); }
+bool is_wide_xeon() { return pretended_wide_xeon.value_or(isa_level() >= isa_avx512_bf16 && !pairs_are_fast()); }
+
+void pretend_wide_xeon(std::optional<bool> wide) { pretended_wide_xeon = wide; }
 
 int64_t second_cache_bytes() {
   constexpr int64_t of_zen_3 = 512 << 10, of_zen_4 = 1 << 20, of_a_xeon = 2 << 20;

@@ -8,6 +8,8 @@
 // Only functions written between the two get the instructions. Templates and inline functions of other headers stay
 // plain, so that the linker, which keeps one copy of each, can never keep one that this machine cannot run.
 #pragma once
+#include <optional>
+
 #include "cinta/backends/kernel.h"
 
 #ifndef CINTA_ISA_NAME  // for editors; the build always defines both
@@ -34,6 +36,8 @@ bool multiplies(Dtype dtype);
 /// Emerald Rapids: it multiplies two vectors of floats a cycle, and its first cache holds twelve rows that lie 4 KiB
 /// apart. A Zen 4 multiplies one, and loses four of them.
 bool is_wide_xeon();
+/// For tests: what is_wide_xeon() says from now on; without a value, what the processor is.
+void pretend_wide_xeon(std::optional<bool> wide);
 /// True iff the processor has a higher level.
 bool isa_is_capped();
 /// Bytes of a core's second-level cache, as the system says where there is AVX-512: 512 KiB to 2 MiB.

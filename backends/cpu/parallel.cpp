@@ -74,26 +74,15 @@ void pretend_far_apart(std::optional<bool> far) { pretended_far = far; }
 
 namespace {
 
-/// A block of the pool that was current when it last grew.
-struct Block {
-  std::shared_ptr<Pool> pool;
-  void* data = nullptr;
-  int64_t bytes = 0;
-  void reset() noexcept {
-    if (pool) pool->release(data, bytes, Category::workspace);
-    pool.reset();
-    bytes = 0;
-  }
-  ~Block() { reset(); }
-};
-
-std::array<Block, 2>& blocks() { return thread_own<std::array<Block, 2>>(); }
+std::array<std::optional<WorkspaceBlock>, 2>& blocks() {
+  return thread_own<std::array<std::optional<WorkspaceBlock>, 2>>();
+}
 
 }  // namespace
 
 void rehearse_tiles(bool on) {
   const auto begin_anew = [](const void*, int64_t) {
-    for (Block& block : blocks()) block.reset();
+    for (auto& block : blocks()) block.reset();
   };
   Team* const helpers = team();  // which may throw, before anything is changed
   rehearsing = on;
@@ -101,15 +90,17 @@ void rehearse_tiles(bool on) {
 }
 
 void* scratch(int64_t bytes, Workspace use) {
-  Block& block = blocks()[static_cast<size_t>(use)];
-  if (block.bytes < bytes) {
+  std::optional<WorkspaceBlock>& block = blocks()[static_cast<size_t>(use)];
+  if ((block ? block->bytes() : 0) < bytes) {
     block.reset();
-    const std::shared_ptr<Pool>& pool = context().pool(cpu);
-    block.data = pool->allocate(bytes, Category::workspace);
-    block.pool = pool;
-    block.bytes = bytes;
+    block.emplace(bytes);
   }
-  return block.data;
+  return block ? block->data() : nullptr;
 }
+
+WorkspaceBlock::WorkspaceBlock(int64_t bytes)
+    : pool_(context().pool(cpu)), data_(pool_->allocate(bytes, Category::workspace)), bytes_(bytes) {}
+
+WorkspaceBlock::~WorkspaceBlock() { pool_->release(data_, bytes_, Category::workspace); }
 
 }  // namespace cinta

@@ -1,9 +1,12 @@
 // The one parallel loop and the one source of workspace of the CPU backend.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 namespace cinta {
+
+class Pool;
 
 /// parallel_for without the type of its body.
 void parallel_tiles(int64_t count, int64_t grain, void (*body)(const void* context, int64_t begin, int64_t end),
@@ -44,5 +47,21 @@ template <class T>
 T* scratch(int64_t count, Workspace use) {
   return static_cast<T*>(scratch(count * static_cast<int64_t>(sizeof(T)), use));
 }
+
+/// At least `bytes` of workspace, aligned to 64, of the pool that is current, until the end of its life. What one call
+/// needs much of is better given back at its end than kept: then it adds nothing to the peak of a step, which is later.
+class WorkspaceBlock {
+ public:
+  explicit WorkspaceBlock(int64_t bytes);
+  ~WorkspaceBlock();
+  WorkspaceBlock(const WorkspaceBlock&) = delete;
+  void* data() const { return data_; }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  std::shared_ptr<Pool> pool_;
+  void* data_;
+  int64_t bytes_;
+};
 
 }  // namespace cinta

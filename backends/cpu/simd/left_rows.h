@@ -16,11 +16,9 @@
 struct Left {
   const float* data;
   int64_t pitch;
-  bool is_packed;
 };
 
-/// Whether the tile has a form of packed rows. It was measured where is_wide_xeon(), and not elsewhere; a Zen 4 begins
-/// half as many products a cycle, and has instructions to spare.
+/// Whether rows can be packed for the tile.
 template <class Tile>
 inline constexpr bool packs_left = CINTA_ISA_LEVEL == 2 && Tile::steps_per_word == 1;
 
@@ -53,7 +51,7 @@ inline void pack_steps(float* out, const float* in, int64_t pitch) {
 
 /// A packed panel of the first k values of panel_rows rows, widened if they are narrower.
 template <class Value>
-Left pack_left(float* out, const Value* in, int64_t pitch, int64_t k) {
+void pack_left(float* out, const Value* in, int64_t pitch, int64_t k) {
   alignas(64) float square[panel_rows * vector_width];
   for (int64_t step = 0; step < k; step += vector_width) {
     float* to = out + step * panel_rows;
@@ -66,7 +64,6 @@ Left pack_left(float* out, const Value* in, int64_t pitch, int64_t k) {
       *reinterpret_cast<Vector*>(square + r * vector_width) = load_first(in + r * pitch + step, k - step);
     pack_steps(to, square, vector_width);
   }
-  return {out, panel_rows, true};
 }
 #endif
 
@@ -74,20 +71,19 @@ Left pack_left(float* out, const Value* in, int64_t pitch, int64_t k) {
 /// stripe. One that comes before it is done does not wait, and packs for itself.
 class SharedLeft {
  public:
-  /// Asks for the calling thread's Workspace::call.
   SharedLeft(int64_t rows, int64_t k, int64_t blocks)
-      : words_(scratch<float>((rows + panel_rows - 1) / panel_rows * packed_left_words(k), Workspace::call)),
+      : words_((rows + panel_rows - 1) / panel_rows * packed_left_words(k) * static_cast<int64_t>(sizeof(float))),
         k_(k),
         are_whole_(static_cast<size_t>(blocks)) {}
 
   /// Where the panel that begins at row i lies.
-  float* panel(int64_t i) const { return words_ + i / panel_rows * packed_left_words(k_); }
+  float* panel(int64_t i) const { return static_cast<float*>(words_.data()) + i / panel_rows * packed_left_words(k_); }
   LinesAhead lines(int64_t i) const { return {panel(i), 64, packed_left_words(k_) / vector_width}; }
   bool is_whole(int64_t block) const { return are_whole_[static_cast<size_t>(block)].load(std::memory_order_acquire); }
   void set_whole(int64_t block) { are_whole_[static_cast<size_t>(block)].store(true, std::memory_order_release); }
 
  private:
-  float* words_;
+  WorkspaceBlock words_;
   int64_t k_;
   std::vector<std::atomic<bool>> are_whole_;
 };

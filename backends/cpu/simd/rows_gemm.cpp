@@ -1,7 +1,7 @@
 // The product whose sum runs along the rows of a, as a layer's output and its input's gradient do, with AVX2 and
-// AVX-512: a is read where it lies, or widened some rows at a time, and stripes of b are packed, each by the threads
-// that multiply with it. y lies by rows, or, where a layer of few samples is taken as the transposed product, by
-// columns.
+// AVX-512: a is read where it lies, or widened or packed some rows at a time, and stripes of b are packed, each by the
+// threads that multiply with it. y lies by rows, or, where a layer of few samples is taken as the transposed product,
+// by columns.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -75,8 +75,10 @@ constexpr int64_t least_rows = 48, most_rows = 192, least_multiplications = 1 <<
 /// own, as those do that compute row by row, and where they share no cache lines that both have read are slow to write
 /// (2 GB/s; bf16[2048,256] x [256,1024] 378, 424 GF/s). Of fewer rows it pays to pack b twice if b is small beside a.
 constexpr int64_t halved_from = 1024;
-/// Words of a's rows that all stripes share: for more rows b is packed again.
+/// Words of a's rows that all stripes share: more rows are multiplied group by group, each of which packs b again, and
+/// is halved by itself.
 constexpr int64_t most_shared = 1 << 22;
+static_assert(most_shared >= 4 * panel_rows * longest_sum);  // so that no group has less than a panel
 
 std::atomic<int64_t> numbers{1};  ///< of stripes, over all jobs
 
@@ -89,7 +91,7 @@ struct Job {
   Operand b;
   int64_t panels, stripes, blocks, halves;
   int64_t first_number;  ///< of the stripes
-  bool packs;            ///< rows of a, where there is a form for that
+  bool packs;            ///< whether rows of a are packed
   SharedLeft* shared;    ///< where the tiles of all stripes find them, or null
 
   void multiply_tile(int64_t tile) const {
@@ -108,7 +110,7 @@ struct Job {
     int64_t line = 0;  // of the next stripe
     for (int64_t i = first_row(block); i < std::min(p.m, first_row(block + 1)); i += panel_rows) {
       const int64_t above = std::max<int64_t>(0, i + panel_rows - p.m);  // at the lower edge, rows done before
-      const Left left = finds_packed ? Left{shared->panel(i), panel_rows, true}
+      const Left left = finds_packed ? Left{shared->panel(i), panel_rows}
                                      : left_rows(i - above, is_first ? shared->panel(i) : room.left);
       for (int64_t c = 0; c < count; ++c) {
         LinesAhead ahead;
@@ -120,7 +122,7 @@ struct Job {
         const auto multiply_to = [&](const auto& put) {
           const float* right = room.packed + c * b.panel_words();
           if constexpr (packs_left<Tile>)
-            if (left.is_packed)
+            if (packs)
               return Tile::template multiply_to<Walk::along_columns>(put, left.data, left.pitch, right, panel_columns,
                                                                      b.words(), ahead);
           Tile::template multiply_to<Walk::along_rows>(put, left.data, left.pitch, right, panel_columns, b.words(),
@@ -175,7 +177,10 @@ struct Job {
     if constexpr (widens<Tile>)
       for (int64_t r = 0; r < panel_rows; ++r) prefetch(p.a.at(i + r, 0), p.k * size_of(p.a.dtype));
     if constexpr (packs_left<Tile>)
-      if (packs) return pack_left(room, static_cast<const Value*>(p.a.at(i, 0)), p.a.row, p.k);
+      if (packs) {
+        pack_left(room, static_cast<const Value*>(p.a.at(i, 0)), p.a.row, p.k);
+        return {room, panel_rows};
+      }
     if constexpr (widens<Tile>) {
       for (int64_t r = 0; r < panel_rows; ++r) {
         const auto* row = static_cast<const Value*>(p.a.at(i + r, 0));
@@ -184,9 +189,9 @@ struct Job {
         for (; k + vector_width <= p.k; k += vector_width) *out++ = load_first(row + k, vector_width);
         if (k < p.k) *out = load_first(row + k, p.k - k);
       }
-      return {room, widened_pitch(), false};
+      return {room, widened_pitch()};
     } else {
-      return {static_cast<const float*>(p.a.at(i, 0)), p.a.row / Tile::steps_per_word, false};
+      return {static_cast<const float*>(p.a.at(i, 0)), p.a.row / Tile::steps_per_word};
     }
   }
 
@@ -275,14 +280,18 @@ void multiply_by(const Gemm& whole, const Operand& b) {
   const int64_t stripes = std::min(panels, round_up((bytes + most_packed() - 1) / most_packed(), halves == 1 ? 2 : 1)),
                 rows = std::clamp(least_multiplications * stripes / std::max<int64_t>(1, whole.n * whole.k), least_rows,
                                   most_rows);
-  // What is to be widened may as well be packed. Floats have to be multiplied by more than a few stripes to repay it.
-  const bool may_pack = packs_left<Tile> && is_wide_xeon(), shares = may_pack && stripes >= (widens<Tile> ? 2 : 4),
+  // Measured on a wide Xeon alone; a Zen 4 begins half as many products a cycle, and has instructions to spare. What is
+  // to be widened may as well be packed. Floats have to meet more than a few stripes to repay it, and both want tiles
+  // of the first stripe to be done first.
+  const bool may_pack = packs_left<Tile> && is_wide_xeon(),
+             shares = may_pack && stripes >= (widens<Tile> && halves == 2 ? 2 : 4) && !whole.of_many,
              packs = shares || (may_pack && widens<Tile>);
-  const int64_t parts = shares ? (whole.m * whole.k + most_shared - 1) / most_shared : 1;
-  const auto first_row = [&](int64_t part) { return part * whole.m / parts / panel_rows * panel_rows; };
-  for (int64_t part = 0; part < parts; ++part) {
-    const int64_t first = first_row(part), end = part + 1 < parts ? first_row(part + 1) : whole.m;
-    const Gemm p = rows_of(whole, first, end - first);
+  const int64_t panels_of_rows = (whole.m + panel_rows - 1) / panel_rows,
+                groups = shares ? (panels_of_rows * packed_left_words(whole.k) + most_shared - 1) / most_shared : 1;
+  const auto first_of = [&](int64_t group) { return group * panels_of_rows / groups * panel_rows; };
+  for (int64_t group = 0; group < groups; ++group) {
+    const int64_t first = first_of(group);
+    const Gemm p = rows_of(whole, first, std::min(whole.m, first_of(group + 1)) - first);
     const int64_t blocks = round_up(std::max<int64_t>(8, (p.m + rows - 1) / rows), 2);
     std::optional<SharedLeft> shared;
     if (shares) shared.emplace(p.m, p.k, blocks);
