@@ -96,6 +96,10 @@ TEST_CASE("checkpoint: damage is found and named, and the one before is taken", 
     CHECK(found.newest->step == 1);
     REQUIRE(found.skipped.size() == 1);
     CHECK_THAT(found.skipped[0], Catch::StartsWith("checkpoint-2: ") && Catch::Contains(fault));
+    CHECK(found.lost == found.skipped[0]);
+    std::filesystem::rename(newest, scratch / ".checkpoint-2.old-1");  // a copy that a newer one was to replace
+    CHECK(newest_checkpoint(scratch.path()).lost.empty());
+    std::filesystem::rename(scratch / ".checkpoint-2.old-1", newest);
   };
   SECTION("one bit") {
     auto bytes = read_bytes(newest + "/model.safetensors");

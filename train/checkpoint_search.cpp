@@ -109,6 +109,7 @@ CheckpointSearch newest_checkpoint(const std::string& directory, Where where) {
       break;
     }
     result.skipped.push_back(one.name + ": " + fault);
+    if (one.in_place && result.lost.empty()) result.lost = result.skipped.back();
   }
   return result;
 }

@@ -282,13 +282,10 @@ class Run {
   void report_skipped(const CheckpointSearch& search) {
     if (!options_.quiet)
       for (const std::string& fault : search.unfinished) std::fprintf(stderr, "skipped %s\n", fault.c_str());
-    for (const std::string& fault : search.skipped) {
-      const bool was_whole = fault.starts_with(checkpoint_prefix);
-      require<FileError>(search.newest || options_.overwrite || !was_whole, "resume", where_, options_.output_dir,
-                         " has no whole checkpoint; --overwrite starts anew: ", fault);
-      // The quiet hear of it, too: the run goes on from less than it had saved.
-      std::fprintf(stderr, "skipped %s\n", fault.c_str());
-    }
+    require<FileError>(search.newest || options_.overwrite || search.lost.empty(), "resume", where_,
+                       options_.output_dir, " has no whole checkpoint; --overwrite starts anew: ", search.lost);
+    // The quiet hear of it, too: the run goes on from less than it had saved.
+    for (const std::string& fault : search.skipped) std::fprintf(stderr, "skipped %s\n", fault.c_str());
   }
 
   void open_directory(const MetricFields& header) {
