@@ -16,18 +16,14 @@
 #include "cinta/core/random.h"
 #include "cinta/core/tensor.h"
 #include "cinta/ops/shape.h"
+#include "product_helpers.h"
 
 using namespace cinta;
+using namespace cinta::testing;
 
 namespace {
 
 constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
-
-struct Threads {
-  explicit Threads(int count) : outer(threads()) { set_threads(count); }
-  ~Threads() { set_threads(outer); }
-  int outer;
-};
 
 std::vector<float> random(int64_t count, uint32_t stream) {
   std::vector<float> out(static_cast<size_t>(count));

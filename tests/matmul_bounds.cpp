@@ -5,13 +5,14 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "cinta/backends/cpu/isa.h"
 #include "cinta/backends/kernels/elementwise.h"
 #include "cinta/backends/kernels/matmul.h"
 #include "cinta/core/random.h"
 #include "cinta/core/tensor.h"
+#include "product_helpers.h"
 
 using namespace cinta;
+using namespace cinta::testing;
 
 namespace {
 
@@ -67,7 +68,7 @@ TEST_CASE("a product touches nothing beyond its operands", "[matmul]") {
   };
   // A layer's outputs, its input's gradients, its weights' gradients: sizes with a rest in each direction, and so small
   // or so large that each kernel is met; also those that only a wide Xeon takes.
-  pretend_wide_xeon(true);
+  const PretendedWideXeon pretended;
   for (const Case& c :
        {Case{261, 391, 70, false, true}, Case{131, 65, 33, false, true}, Case{193, 1001, 258, false, true},
         Case{27, 1030, 1003, false, true}, Case{5, 3, 7, false, true}, Case{203, 101, 66, false, false},
@@ -97,5 +98,4 @@ TEST_CASE("a product touches nothing beyond its operands", "[matmul]") {
             worst = std::max(worst, std::abs(got[i] - expected[i]) / (summed + unit * std::abs(expected[i])));
           CHECK(worst <= 1);
         }
-  pretend_wide_xeon(std::nullopt);
 }

@@ -1,4 +1,5 @@
 // Products over nothing, with infinities and NaN, and over more narrow numbers than their type could count.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
@@ -7,12 +8,13 @@
 #include "cinta/backends/cpu/isa.h"
 #include "cinta/backends/kernels/elementwise.h"
 #include "cinta/backends/kernels/matmul.h"
-#include "cinta/backends/threads.h"
 #include "cinta/core/random.h"
 #include "cinta/core/tensor.h"
 #include "cinta/ops/shape.h"
+#include "product_helpers.h"
 
 using namespace cinta;
+using namespace cinta::testing;
 
 namespace {
 constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
@@ -116,7 +118,7 @@ TEST_CASE("a weight gradient's sums have one order, whatever is there already an
 }
 
 TEST_CASE("rows that all stripes of columns share are the same for every number of threads", "[matmul]") {
-  pretend_wide_xeon(true);  // elsewhere they are not shared, for want of speed
+  const PretendedWideXeon pretended;  // elsewhere they are not shared, for want of speed
   // Several stripes of the second operand; the second sum is long enough for two groups of rows.
   for (const auto& [m, n, k] : {std::tuple{131, 1030, 1003}, std::tuple{610, 150, 8000}})
     for (Dtype dtype : {Dtype::f32, Dtype::bf16})
@@ -131,13 +133,11 @@ TEST_CASE("rows that all stripes of columns share are the same for every number 
                      bias = random({by_columns ? m : n}, 3);
         const int64_t row = by_columns ? 1 : n, column = by_columns ? m : 1;  // of y
         const auto product = [&, m = m, n = n, k = k](int count) {
-          const int before = threads();
-          set_threads(count);
+          const Threads scope(count);
           const Tensor y = full({m, n}, not_a_number);
           const Matrix to{y.view().data, row, column}, left{a.view().data, k, 1, dtype},
               right{b.view().data, 1, k, dtype}, added{bias.view().data, by_columns, !by_columns};
           gemm({m, n, k, to, left, right, added});
-          set_threads(before);
           return to_vector<float>(y);
         };
         const auto got = product(1);
@@ -155,5 +155,4 @@ TEST_CASE("rows that all stripes of columns share are the same for every number 
         // k roundings of sums that stay below sqrt(k) / 4, three times what sums of such terms deviate.
         CHECK(worst < 0x1p-26 * k * std::sqrt(k));
       }
-  pretend_wide_xeon(std::nullopt);
 }

@@ -38,7 +38,7 @@ struct FoundCheckpoint {
 struct CheckpointSearch {
   std::optional<FoundCheckpoint> newest;  ///< the whole checkpoint of the highest step
   std::vector<std::string> skipped;       ///< one line for each newer one: its name and its fault
-  std::string lost;                       ///< the first of them that stands in its place, or an empty string
+  std::string lost;                       ///< the first of them that is no copy making room for a new one, or empty
   std::vector<std::string> unfinished;    ///< the same for each that an interrupted run was writing
 };
 /// Looks through `directory`; a directory that does not exist holds none. Throws FileError if it cannot be read.

@@ -48,13 +48,14 @@ T* scratch(int64_t count, Workspace use) {
   return static_cast<T*>(scratch(count * static_cast<int64_t>(sizeof(T)), use));
 }
 
-/// At least `bytes` of workspace, aligned to 64, of the pool that is current, until the end of its life. What one call
-/// needs much of is better given back at its end than kept: then it adds nothing to the peak of a step, which is later.
+/// At least `bytes` of workspace, aligned to 64, of the pool that is current, until the end of its life. What few calls
+/// need much of is better given back at their end than kept, as scratch() is: others use it meanwhile.
 class WorkspaceBlock {
  public:
   explicit WorkspaceBlock(int64_t bytes);
   ~WorkspaceBlock();
   WorkspaceBlock(const WorkspaceBlock&) = delete;
+  WorkspaceBlock& operator=(const WorkspaceBlock&) = delete;
   void* data() const { return data_; }
   int64_t bytes() const { return bytes_; }
 

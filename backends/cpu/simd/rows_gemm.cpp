@@ -77,7 +77,7 @@ constexpr int64_t least_rows = 48, most_rows = 192, least_multiplications = 1 <<
 constexpr int64_t halved_from = 1024;
 /// Words of a's rows that all stripes share: more rows are multiplied group by group, each of which packs b again, and
 /// is halved by itself.
-constexpr int64_t most_shared = 1 << 22;
+constexpr int64_t most_shared = 9 << 19;
 static_assert(most_shared >= 4 * panel_rows * longest_sum);  // so that no group has less than a panel
 
 std::atomic<int64_t> numbers{1};  ///< of stripes, over all jobs
@@ -281,8 +281,9 @@ void multiply_by(const Gemm& whole, const Operand& b) {
                 rows = std::clamp(least_multiplications * stripes / std::max<int64_t>(1, whole.n * whole.k), least_rows,
                                   most_rows);
   // Measured on a wide Xeon alone; a Zen 4 begins half as many products a cycle, and has instructions to spare. What is
-  // to be widened may as well be packed. Floats have to meet more than a few stripes to repay it, and both want tiles
-  // of the first stripe to be done first.
+  // to be widened may as well be packed. Floats have to meet more than a few stripes to repay it; of two stripes that
+  // are not halved, a second thread would begin with the other one, and find nothing. In a batch each thread would
+  // take so much memory.
   const bool may_pack = packs_left<Tile> && is_wide_xeon(),
              shares = may_pack && stripes >= (widens<Tile> && halves == 2 ? 2 : 4) && !whole.of_many,
              packs = shares || (may_pack && widens<Tile>);
