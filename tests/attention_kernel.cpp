@@ -7,21 +7,16 @@
 
 #include "cinta/backends/kernels/attention.h"
 #include "cinta/backends/kernels/elementwise.h"
-#include "cinta/backends/threads.h"
 #include "cinta/core/allocator.h"
 #include "cinta/core/context.h"
 #include "cinta/core/random.h"
 #include "cinta/core/tensor.h"
+#include "thread_scope.h"
 
 using namespace cinta;
+using namespace cinta::testing;
 
 namespace {
-
-struct Threads {
-  explicit Threads(int count) : outer(threads()) { set_threads(count); }
-  ~Threads() { set_threads(outer); }
-  int outer;
-};
 
 Tensor random(const Shape& shape, uint32_t stream) {
   std::vector<float> values(static_cast<size_t>(shape.numel()));
@@ -94,7 +89,7 @@ TEST_CASE("attention over several blocks agrees with the reference", "[attention
 TEST_CASE("attention's workspace grows with the sequence, not with its square", "[attention]") {
   const auto workspace = [](int64_t sequence) {
     context().pool(cpu)->reset_peak();
-    const Threads one(1);
+    const ThreadScope one(1);
     run(Inputs({1, 1, sequence, 16}), options(16));
     return static_cast<double>(memory_statistics(cpu).peak[static_cast<size_t>(Category::workspace)]);
   };
@@ -110,7 +105,7 @@ TEST_CASE("attention has the same bits with any number of threads", "[attention]
   how.lengths = lengths;
   how.dropout = {state, 17, 0.25f};
   const auto compute = [&](int count) {
-    const Threads scope(count);
+    const ThreadScope scope(count);
     return run(in, how).numbers();
   };
   const auto alone = compute(1);
@@ -126,7 +121,7 @@ TEST_CASE("attention of some queries has the same bits with any number of thread
   how.dropout = {state, 17, 0.25f};
   how.rows = rows;
   const auto compute = [&](int count) {
-    const Threads scope(count);
+    const ThreadScope scope(count);
     Results out({1, 2, 5, 24});
     out.dk = empty(in.k.shape()), out.dv = empty(in.k.shape());
     run(out, in, how);

@@ -5,10 +5,10 @@
 #include <string>
 
 #include "cinta/autograd/tape.h"
-#include "cinta/backends/threads.h"
 #include "cinta/data/safetensors.h"
 #include "cinta/models/bert/bert.h"
 #include "cinta/ops/shape.h"
+#include "thread_scope.h"
 
 namespace cinta::testing {
 
@@ -54,16 +54,5 @@ inline models::BertConfig small_config(double dropout = 0) {
   config.num_labels = 3;
   return config;
 }
-
-/// While alive, kernels called from this thread use `count` threads.
-class ThreadScope {
- public:
-  explicit ThreadScope(int count) : before_(threads()) { set_threads(count); }
-  ~ThreadScope() { set_threads(before_); }
-  ThreadScope(const ThreadScope&) = delete;
-
- private:
-  int before_;
-};
 
 }  // namespace cinta::testing

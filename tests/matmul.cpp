@@ -182,7 +182,7 @@ TEST_CASE("a product has the same bits with any number of threads", "[matmul]") 
                                         {Dtype::f16, Dtype::f16, 0.0f},
                                         {Dtype::f16, Dtype::f32, 1.0f}}) {
       const auto compute = [&, dtype = dtype, y_dtype = y_dtype, beta = beta](int count) {
-        const Threads scope(count);
+        const ThreadScope scope(count);
         return product(c, dtype, 1, beta, 0.5f, y_dtype);
       };
       const auto alone = compute(1);

@@ -118,7 +118,7 @@ TEST_CASE("a weight gradient's sums have one order, whatever is there already an
 }
 
 TEST_CASE("rows that all stripes of columns share are the same for every number of threads", "[matmul]") {
-  const PretendedWideXeon pretended;  // elsewhere they are not shared, for want of speed
+  const PretendedWideXeon pretended(true);  // elsewhere they are not shared, for want of speed
   // Several stripes of the second operand; the second sum is long enough for two groups of rows.
   for (const auto& [m, n, k] : {std::tuple{131, 1030, 1003}, std::tuple{610, 150, 8000}})
     for (Dtype dtype : {Dtype::f32, Dtype::bf16})
@@ -133,7 +133,7 @@ TEST_CASE("rows that all stripes of columns share are the same for every number 
                      bias = random({by_columns ? m : n}, 3);
         const int64_t row = by_columns ? 1 : n, column = by_columns ? m : 1;  // of y
         const auto product = [&, m = m, n = n, k = k](int count) {
-          const Threads scope(count);
+          const ThreadScope scope(count);
           const Tensor y = full({m, n}, not_a_number);
           const Matrix to{y.view().data, row, column}, left{a.view().data, k, 1, dtype},
               right{b.view().data, 1, k, dtype}, added{bias.view().data, by_columns, !by_columns};

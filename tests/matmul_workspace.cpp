@@ -19,8 +19,8 @@ TEST_CASE("a rehearsal asks for the workspace that products take", "[matmul]") {
     int64_t m, n, k;
     bool a_transposed, b_transposed;
   };
-  const Threads one(1);               // which gets all tiles; of several threads one may get none
-  const PretendedWideXeon pretended;  // whose products take most
+  const ThreadScope one(1);                 // which gets all tiles; of several threads one may get none
+  const PretendedWideXeon pretended(true);  // whose products take most
   // Layers' outputs, of few stripes and of many, in one group of rows and in two; their inputs' gradients; weights'
   // gradients, of one block of the sum, of several, and in two halves, which by their own lengths would be cut into
   // different blocks.

@@ -22,16 +22,12 @@
 #include "cinta/core/tensor.h"
 #include "cinta/ops/loss.h"
 #include "cinta/ops/shape.h"
+#include "thread_scope.h"
 
 using namespace cinta;
+using namespace cinta::testing;
 
 namespace {
-
-struct ThreadsScope {
-  explicit ThreadsScope(int count) : outer(threads()) { set_threads(count); }
-  ~ThreadsScope() { set_threads(outer); }
-  int outer;
-};
 
 using Tile = std::pair<int64_t, int64_t>;
 
@@ -56,7 +52,7 @@ template <class Row>
 void check_same_bits(const char* what, const std::vector<Shape>& shapes, Row row) {
   std::vector<std::vector<float>> alone;
   for (int count : {1, 2, 3, 7}) {
-    const ThreadsScope scope(count);
+    const ThreadScope scope(count);
     std::vector<Tensor> tensors;
     for (size_t i = 0; i < shapes.size(); ++i) tensors.push_back(noise(shapes[i], i));
     row(tensors);
@@ -76,7 +72,7 @@ TEST_CASE("tiles cover the range once and depend on the sizes alone", "[parallel
   CHECK(tiles(10, 10) == std::multiset<Tile>{{0, 10}});
   CHECK(tiles(11, 10) == std::multiset<Tile>{{0, 10}, {10, 11}});
   for (int count : {1, 2, 5}) {
-    const ThreadsScope scope(count);
+    const ThreadScope scope(count);
     const std::multiset<Tile> found = tiles(1234, 100);
     CHECK(found.size() == 13);
     int64_t at = 0;
@@ -163,14 +159,14 @@ TEST_CASE("threads in the process's context are told of their own data alone", "
     return item(cross_entropy(full({8, 10}, 0.5), full({8}, static_cast<double>(label), Dtype::i64)));
   };
   std::jthread other([&] {
-    const ThreadsScope one(1);
+    const ThreadScope one(1);
     while (!stop) try {
         rows(3);
       } catch (const ValueError&) {
         ++innocent;
       }
   });
-  const ThreadsScope one(1);
+  const ThreadScope one(1);
   for (int i = 0; i < 2000; ++i) try {
       rows(77);
     } catch (const ValueError&) {

@@ -1,20 +1,13 @@
-// What tests of products change for their time: the number of threads, and the kind of processor that is taken for.
+// What tests of products change for a while: the number of threads, and the kind of processor.
 #pragma once
 #include "cinta/backends/cpu/isa.h"
-#include "cinta/backends/threads.h"
+#include "thread_scope.h"
 
 namespace cinta::testing {
 
-struct Threads {
-  explicit Threads(int count) : outer(threads()) { set_threads(count); }
-  ~Threads() { set_threads(outer); }
-  Threads(const Threads&) = delete;
-  int outer;
-};
-
-/// Products are chosen as on a wide Xeon, whose kernels run on every processor with their instructions.
+/// Products are chosen as on a wide Xeon, or as on another processor: the kernels run on all with their instructions.
 struct PretendedWideXeon {
-  PretendedWideXeon() { pretend_wide_xeon(true); }
+  explicit PretendedWideXeon(bool wide) { pretend_wide_xeon(wide); }
   ~PretendedWideXeon() { pretend_wide_xeon({}); }
   PretendedWideXeon(const PretendedWideXeon&) = delete;
 };
