@@ -289,10 +289,10 @@ void multiply_by(const Gemm& whole, const Operand& b) {
              packs = shares || (may_pack && widens<Tile>);
   const int64_t panels_of_rows = (whole.m + panel_rows - 1) / panel_rows,
                 groups = shares ? (panels_of_rows * packed_left_words(whole.k) + most_shared - 1) / most_shared : 1;
-  const auto first_of = [&](int64_t group) { return group * panels_of_rows / groups * panel_rows; };
+  const auto begin_of = [&](int64_t group) { return group * panels_of_rows / groups * panel_rows; };
   for (int64_t group = 0; group < groups; ++group) {
-    const int64_t first = first_of(group);
-    const Gemm p = rows_of(whole, first, std::min(whole.m, first_of(group + 1)) - first);
+    const int64_t first = begin_of(group);
+    const Gemm p = rows_of(whole, first, std::min(whole.m, begin_of(group + 1)) - first);
     const int64_t blocks = round_up(std::max<int64_t>(8, (p.m + rows - 1) / rows), 2);
     std::optional<SharedLeft> shared;
     if (shares) shared.emplace(p.m, p.k, blocks);
