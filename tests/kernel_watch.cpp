@@ -78,6 +78,11 @@ TEST_CASE("long products, on whatever thread, run no other rows", "[kernel_watch
       CHECK(diary.lines.size() == 2);
       CHECK(to_vector<float>(y) == std::vector<float>(static_cast<size_t>(4 * width * width), 1024));
     }
+  const Tensor a = full({2, 16, 8192}, 1.0), b = full({2, 8192, 16}, 0.5), y = empty({2, 16, 16});
+  Diary diary(cpu);  // a sum so long is cut into parts that a row adds up, but for a batch's
+  kernels::matmul(cpu, y, a, b, 1, 0);
+  CHECK(diary.lines.size() == 2);
+  CHECK(to_vector<float>(y) == std::vector<float>(2 * 16 * 16, 4096));
 }
 
 TEST_CASE("a watched row that a backend does not have is missing still", "[kernel_watch]") {

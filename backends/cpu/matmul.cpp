@@ -34,7 +34,7 @@ void scale(const View& y, float beta) {
 bool multiply_parts(const Gemm& p) {
   constexpr int64_t longest = 2048, evenly = 8, most = 1024;
   const bool fits = p.k >= 4 * longest && p.m <= most && p.n <= most && p.a.column == 1 && p.b.column == 1;
-  if (!fits || p.bias.data || p.alpha != 1) return false;
+  if (!fits || p.bias.data || p.alpha != 1 || p.of_many) return false;  // in a batch, each thread does a whole
   const auto up_to = [](int64_t x, int64_t step) { return (x + step - 1) / step * step; };
   const int64_t length = up_to(p.k / up_to(p.k / longest + 1, evenly) + 1, 32);
   const CategoryScope scope(Category::workspace);
