@@ -48,7 +48,7 @@ CapturedStep::CapturedStep(Device device, const Callback<void()>& step, Where wh
           ": a profile, or a capture around this one");
   context_.set_stream(context().stream(device));
   context_.status(device);  // before what is written in each replay and could lie there
-  context_.capture();
+  context_.capture(context());
   const ContextScope own(context_);
   const Capture capture(device, calls_);
   step();

@@ -102,7 +102,7 @@ void Context::check_status_of(const char* op, Device device, Where where) {
 }
 
 void Context::check_copy(const char* what, Where where) const {
-  require(!captures_, what, where,
+  require(!captures(), what, where,
           "a captured step copies nothing from or to the host, because a replay would repeat what was there: make "
           "tensors before it, write into them between replays (copy_(), Random::set_step(), Optimizer::prepare())");
 }
@@ -131,7 +131,7 @@ void Context::clear_flags() const {
 }
 
 bool Context::may_use(const Storage& copy) {
-  return !captures_ || copy.is_slice() || copy.pool() == pool(copy.device()).get();
+  return !captures() || copy.is_slice() || copy.pool() == pool(copy.device()).get();
 }
 
 Context& context() { return current ? *current : process_context(); }

@@ -38,9 +38,11 @@ class Context {
   /// The same for an op that has just run, by name, where that costs no waiting: on devices whose memory is the host's.
   /// Others report at the host's next read.
   void check_status_of(const char* op, Device device, Where where);
-  /// From now on what happens here is captured, to be replayed.
-  void capture() { captures_ = true; }
-  bool captures() const { return captures_; }
+  /// From now on what happens here is captured, to be replayed; `outside` is where that was asked for.
+  void capture(Context& outside) { outside_ = &outside; }
+  bool captures() const { return outside_; }
+  /// Of a capture the context outside it, whose memory outlives the captured step; else this one.
+  Context& lasting() { return outside_ ? *outside_ : *this; }
   /// Throws ValueError where this context captures: a replay would repeat what the host gave or saw once.
   void check_copy(const char* what, Where where) const;
   /// False for a copy that was made before this context began to capture, whose making a replay would not repeat, and
@@ -48,7 +50,7 @@ class Context {
   bool may_use(const Storage& copy);
   /// What the host does with each replay, beside its rows; nothing where this context does not capture.
   void repeat(const Callback<void()>& action) {
-    if (captures_) repeated_.push_back(action);
+    if (captures()) repeated_.push_back(action);
   }
   const std::vector<Callback<void()>>& repeated() const { return repeated_; }
   /// In a capture: what the step does next depends on this flag of the host, or it makes it `value`. Replays need the
@@ -74,7 +76,7 @@ class Context {
   PerDevice& make_entry(Device device);
   static constexpr int max_indices = 16;                                     ///< devices of one kind
   std::array<std::array<PerDevice*, max_indices>, max_backends> entries_{};  // threads may meet at an empty one
-  bool captures_ = false;
+  Context* outside_ = nullptr;  ///< null: nothing is captured
   std::vector<Callback<void()>> repeated_;
   std::map<const bool*, Flag> flags_;
 };

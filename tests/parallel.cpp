@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "cinta/backends/captured_step.h"
 #include "cinta/backends/kernels/elementwise.h"
 #include "cinta/backends/kernels/matmul.h"
 #include "cinta/backends/kernels/optimizer.h"
@@ -121,6 +122,62 @@ TEST_CASE("workspaces grow, stay apart, and count", "[parallel]") {
   })
       .join();
   CHECK(own.pool(cpu)->statistics().live_total == 0);
+}
+
+TEST_CASE("a thread's workspace outlives the captured step that first asked for it", "[parallel]") {
+  Context own;
+  std::thread([&] {  // a new thread has no workspace yet
+    const ContextScope scope(own);
+    const auto live = [&] { return own.pool(cpu)->statistics().live[static_cast<int>(Category::workspace)]; };
+    const Tensor x = full({8}, 1);
+    {
+      const CapturedStep step(cpu, [&] {
+        scratch(1000, Workspace::call);
+        kernels::fill(cpu, x, 2);
+      });
+      CHECK(live() == 1024);  // the pool of the step itself goes with it
+    }
+    CHECK(live() == 1024);
+  })
+      .join();
+  CHECK(own.pool(cpu)->statistics().live_total == 0);
+}
+
+TEST_CASE("a rehearsal counts the workspace of every thread that tiles may fall to", "[parallel]") {
+  const auto live = [] { return memory_statistics(cpu).live[static_cast<int>(Category::workspace)]; };
+  std::thread([&] {  // with a team of its own
+    set_threads(4);
+    const int64_t before = live();
+    std::atomic<int> at_once{0}, most{0};
+    {
+      const Rehearsal rehearsal(cpu);
+      parallel_for(2, 1, [&](int64_t tile, int64_t) {
+        scratch(1000, Workspace::tile);
+        if (tile == 0) return;
+        const int now = ++at_once;
+        if (now > most) most = now;
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        --at_once;
+      });
+      CHECK(live() - before == 4 * 1024);
+      CHECK(most == 1);  // a tile has its results for itself
+    }
+    CHECK(live() == before);
+  })
+      .join();
+}
+
+TEST_CASE("a rehearsal ends, however many threads are wanted by then", "[parallel]") {
+  std::thread([] {
+    {
+      const Rehearsal rehearsal(cpu);
+      set_threads(1 << 20);  // the system starts no team as large, and none is needed to end
+    }
+    set_threads(2);
+    std::atomic<int> tiles{0};
+    parallel_for(8, 1, [&](int64_t, int64_t) { ++tiles; });
+    CHECK(tiles == 8);
+  }).join();
 }
 
 TEST_CASE("results do not depend on the number of threads", "[parallel]") {

@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <mutex>
 
 #include "cinta/backends/cpu/team.h"
 #include "cinta/backends/cpu/thread_own.h"
@@ -33,12 +34,20 @@ thread_local int wanted_threads = 0;  // none yet
 
 std::unique_ptr<Team>& own_team() { return thread_own<std::unique_ptr<Team>>(); }
 
+/// The calling thread's as it is; null where there is none.
+Team* team_there_is() {
+  const std::unique_ptr<Team>& own = own_team();
+  return own && own->size() == threads() && !own->is_of_another_process() && !Team::inside() ? own.get() : nullptr;
+}
+
 /// The calling thread's; null where it works alone.
 Team* team() {
   const int size = threads();
   if (size < 2 || Team::inside()) return nullptr;
+  if (Team* const there = team_there_is()) return there;
   std::unique_ptr<Team>& own = own_team();
-  if (!own || own->size() != size || own->is_of_another_process()) own.reset(), own = std::make_unique<Team>(size);
+  own.reset();
+  own = std::make_unique<Team>(size);
   return own.get();
 }
 
@@ -63,8 +72,18 @@ void parallel_tiles(int64_t count, int64_t grain, void (*body)(const void*, int6
   };
   const auto call = [](const void* run_tile, int64_t tile) { (*static_cast<decltype(&run)>(run_tile))(tile); };
   const bool once = rehearsing.load(std::memory_order_relaxed);
-  if (Team* const helpers = tiles > 1 ? team() : nullptr)
-    return once ? helpers->each(call, &run) : helpers->claim(tiles, call, &run);
+  if (Team* const helpers = tiles > 1 ? team() : nullptr) {
+    if (!once) return helpers->claim(tiles, call, &run);
+    helpers->each(call, &run);
+    // Tiles of few may fall to any thread: those without one do the last, too, one after another.
+    std::mutex one_at_a_time;
+    const auto run_last = [&](int64_t thread) {
+      const std::lock_guard lock(one_at_a_time);
+      if (thread >= tiles) run(tiles - 1);
+    };
+    return helpers->each([](const void* last, int64_t thread) { (*static_cast<decltype(&run_last)>(last))(thread); },
+                         &run_last);
+  }
   for (int64_t tile = 0; tile < (once ? std::min<int64_t>(tiles, 1) : tiles); ++tile) run(tile);
 }
 
@@ -84,7 +103,8 @@ void rehearse_tiles(bool on) {
   const auto begin_anew = [](const void*, int64_t) {
     for (auto& block : blocks()) block.reset();
   };
-  Team* const helpers = team();  // which may throw, before anything is changed
+  // To begin may throw, before anything is changed; to end may not.
+  Team* const helpers = on ? team() : team_there_is();
   rehearsing = on;
   helpers ? helpers->each(begin_anew, nullptr) : begin_anew(nullptr, 0);
 }
@@ -93,13 +113,15 @@ void* scratch(int64_t bytes, Workspace use) {
   std::optional<WorkspaceBlock>& block = blocks()[static_cast<size_t>(use)];
   if ((block ? block->bytes() : 0) < bytes) {
     block.reset();
-    block.emplace(bytes);
+    block.emplace(bytes, context().lasting());
   }
   return block ? block->data() : nullptr;
 }
 
-WorkspaceBlock::WorkspaceBlock(int64_t bytes)
-    : pool_(context().pool(cpu)), data_(pool_->allocate(bytes, Category::workspace)), bytes_(bytes) {}
+WorkspaceBlock::WorkspaceBlock(int64_t bytes) : WorkspaceBlock(bytes, context()) {}
+
+WorkspaceBlock::WorkspaceBlock(int64_t bytes, Context& owner)
+    : pool_(owner.pool(cpu)), data_(pool_->allocate(bytes, Category::workspace)), bytes_(bytes) {}
 
 WorkspaceBlock::~WorkspaceBlock() { pool_->release(data_, bytes_, Category::workspace); }
 

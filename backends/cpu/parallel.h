@@ -6,6 +6,7 @@
 
 namespace cinta {
 
+class Context;
 class Pool;
 
 /// parallel_for without the type of its body.
@@ -24,8 +25,8 @@ void parallel_for(int64_t count, int64_t grain, const Body& body) {
       [](const void* context, int64_t begin, int64_t end) { (*static_cast<const Body*>(context))(begin, end); }, &body);
 }
 
-/// From now on each thread does one tile of a parallel_for at most, and workspaces start anew: what a kernel asks for
-/// is seen without doing its work. No kernel runs meanwhile.
+/// From now on each thread does one tile of a parallel_for, if there are several, and workspaces start anew: what a
+/// kernel asks for, on whatever threads its tiles fall, is seen without doing its work. No kernel runs meanwhile.
 void rehearse_tiles(bool on);
 
 /// True while what one of the calling thread's team has written reaches others late, since they share no cache; false
@@ -38,8 +39,8 @@ void pretend_far_apart(std::optional<bool> far);
 enum class Workspace { call, tile };
 
 /// At least `bytes` of memory, aligned to 64, of this thread and `use`, valid until the next request of the same thread
-/// and use. It only grows, and counts as workspace of the CPU's pool. Tiles of one loop that ask for the same find what
-/// the thread's tile before has left there.
+/// and use. It only grows, counts as workspace of the CPU's pool, and outlives a step that is captured. Tiles of one
+/// loop that ask for the same find what the thread's tile before has left there.
 void* scratch(int64_t bytes, Workspace use);
 
 /// The same as room for `count` values of T.
@@ -53,6 +54,7 @@ T* scratch(int64_t count, Workspace use) {
 class WorkspaceBlock {
  public:
   explicit WorkspaceBlock(int64_t bytes);
+  WorkspaceBlock(int64_t bytes, Context& owner);
   ~WorkspaceBlock();
   WorkspaceBlock(const WorkspaceBlock&) = delete;
   WorkspaceBlock& operator=(const WorkspaceBlock&) = delete;
