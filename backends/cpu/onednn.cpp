@@ -118,8 +118,10 @@ std::unique_ptr<Plan> make_plan(const Key& key) try {
   plan->workspace = found.scratchpad_desc();
   plan->primitive = dnnl::matmul(found);
   return plan;
-} catch (const dnnl::error&) {
-  return nullptr;  // no implementation at all
+} catch (const dnnl::error& error) {
+  // No implementation at all. Anything else may pass, as a want of memory does, and is not to be remembered.
+  if (error.status != dnnl_unimplemented && error.status != dnnl_invalid_arguments) throw;
+  return nullptr;
 }
 
 std::atomic<int64_t> made{0};
@@ -134,9 +136,10 @@ const Plan* plan_for(const Key& key) {
   }
   const OneThread alone;
   const std::unique_lock writing(mutex);
-  std::unique_ptr<Plan>& plan = plans[key];
-  if (!plan) plan = make_plan(key), ++made;
-  return plan.get();
+  if (const auto found = plans.find(key); found != plans.end()) return found->second.get();
+  std::unique_ptr<Plan> plan = make_plan(key);
+  ++made;
+  return plans.emplace(key, std::move(plan)).first->second.get();
 }
 
 /// Copies a transposed a to where its columns follow each other.
