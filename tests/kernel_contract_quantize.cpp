@@ -4,6 +4,8 @@
 
 #include "cinta/backends/kernels/quantize.h"
 #include "cinta/core/format_facts.h"
+#include "cinta/core/tensor.h"
+#include "cinta/ops/shape.h"
 #include "contract/contract.h"
 
 using namespace cinta;
@@ -195,6 +197,12 @@ TEST_CASE("what is too large for a format and what vanishes in it is counted", "
     check_counts<f8e5m2>(Dtype::f8e5m2, device);
     check_counts<f8e4m3fnuz>(Dtype::f8e4m3fnuz, device);
     check_counts<f8e5m2fnuz>(Dtype::f8e5m2fnuz, device);
+    // TF32 has the range of f32: only infinity is too large, and only the smallest subnormal numbers vanish.
+    const Tensor x = from_values(std::vector<float>{1e-42f, -1e-42f, 1e-39f, 0, NAN, INFINITY, 3e38f, 1}, {2, 4},
+                                 device),
+                 codes = empty({2, 4}, Dtype::f32, device), counts = zeros({3}, Dtype::i64, device);
+    kernels::quantize(device, codes, x, {}, {2, 4}, counts);
+    CHECK(to_vector<int64_t>(counts) == std::vector<int64_t>{8, 1, 2});
   }
 }
 

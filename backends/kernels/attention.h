@@ -7,7 +7,9 @@ namespace cinta::kernels {
 
 struct Attention {
   float scale = 1;      ///< of the scores, usually 1/sqrt(head size)
-  bool causal = false;  ///< query i sees keys 0..i
+  /// Query i sees keys 0..i. Of a sequence with a NaN or infinity, queries before it may get NaN too: what they do not
+  /// see may be multiplied by 0.
+  bool causal = false;
   View lengths;         ///< i32[B]: keys and queries at or beyond a sample's length do not exist; absent: all do
   View offsets;         ///< i32[N+1] from 0, rising: of N sequences laid end to end in one sample (B = 1, S = T),
                         ///< sequence n is offsets[n] .. offsets[n+1]; keys of another one, and what lies beyond the

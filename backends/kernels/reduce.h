@@ -12,7 +12,8 @@ inline constinit Kernel<void(View y, View x)> max{"max"};
 /// y (i64) = position along the reduced dimension of the first largest element (NaN is the largest); one dimension
 /// `dim` is reduced.
 inline constinit Kernel<void(View y, View x, int dim)> argmax{"argmax"};
-/// y (f64, one element) = sum of squares of all of x: the gradient norm's core. Not finite iff an element is not.
+/// y (f64, one element) = sum of squares of all of x: the gradient norm's core. Of f32 and narrower not finite iff
+/// an element is not.
 inline constinit Kernel<void(View y, View x)> sum_of_squares{"sum_of_squares"};
 
 }  // namespace cinta::kernels
