@@ -23,17 +23,20 @@ Batch ExampleBatches::batch(int64_t step) const {
 }
 
 MaskedBatches::MaskedBatches(int64_t count, int64_t length, const Masker& masker, int64_t batch_size, uint64_t seed,
-                             Walk walk, Where where)
+                             Walk walk, Where where, std::span<const int32_t> lengths)
     : masker_(masker),
       count_(count),
       length_(length),
       batch_size_(batch_size),
       walk_(walk),
-      order_(count, batch_size, seed, where) {}
+      order_(count, batch_size, seed, where, lengths) {}
 
 MaskedBatches::MaskedBatches(const Sequences& sequences, const Masker& masker, int64_t batch_size, uint64_t seed,
-                             Walk walk, Where where)
-    : MaskedBatches(sequences.count, sequences.length, masker, batch_size, seed, walk, where) {
+                             Walk walk, Where where, Balance balance)
+    : MaskedBatches(sequences.count, sequences.length, masker, batch_size, seed, walk, where,
+                    balance == Balance::tokens ? sequences.lengths : std::span<const int32_t>()) {
+  require(walk == Walk::shuffled || balance == Balance::samples, "masked_batches", where,
+          "batches of about as many tokens are for shuffled sequences; in order they keep their places");
   sequences_ = &sequences;
 }
 

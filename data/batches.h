@@ -28,11 +28,11 @@ enum class Walk { shuffled, in_order };
 
 /// Masked sequences: `ids`, `lengths`, and for each sample `capacity` rows and labels. `sequences` and `masker` must
 /// outlive this. In order, the last batch is filled up with empty samples (length 1, nothing to predict), so that every
-/// batch has one shape, and the masks are those of epoch 0.
+/// batch has one shape, and the masks are those of epoch 0. What is shuffled may have batches of about as many tokens.
 class MaskedBatches : public BatchSource {
  public:
   MaskedBatches(const Sequences& sequences, const Masker& masker, int64_t batch_size, uint64_t seed,
-                Walk walk = Walk::shuffled, Where where = Where::current());
+                Walk walk = Walk::shuffled, Where where = Where::current(), Balance balance = Balance::samples);
   Batch batch(int64_t step) const override;
   double epoch(int64_t step) const override { return order_.epoch(step); }
   int64_t steps_per_epoch() const { return order_.steps_per_epoch(); }
@@ -40,9 +40,9 @@ class MaskedBatches : public BatchSource {
   int64_t rows() const { return batch_size_ * masker_.capacity(length_); }
 
  protected:
-  /// For samples of another kind, which `write` makes.
+  /// For samples of another kind, which `write` makes; `lengths` are the order's.
   MaskedBatches(int64_t count, int64_t length, const Masker& masker, int64_t batch_size, uint64_t seed, Walk walk,
-                Where where);
+                Where where, std::span<const int32_t> lengths = {});
   /// Writes a sample's tokens, not yet masked, and what else the batch holds of it. Returns the tokens before the
   /// padding.
   virtual int32_t write(const Draw& draw, std::span<int64_t> ids, Batch& batch) const;

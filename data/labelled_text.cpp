@@ -310,8 +310,10 @@ LabelledText select(const LabelledText& text, std::span<const int64_t> rows) {
 }
 
 ClassifiedBatches::ClassifiedBatches(const ClassifiedSequences& sequences, int64_t batch_size, uint64_t seed,
-                                     Where where)
-    : sequences_(sequences), order_(sequences.sequences.count, batch_size, seed, where) {}
+                                     Where where, Balance balance)
+    : sequences_(sequences),
+      order_(sequences.sequences.count, batch_size, seed, where,
+             balance == Balance::tokens ? sequences.sequences.lengths : std::span<const int32_t>()) {}
 
 Batch ClassifiedBatches::gather(std::span<const int64_t> samples) const {
   const Sequences& all = sequences_.sequences;

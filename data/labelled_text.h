@@ -64,7 +64,7 @@ LabelledText select(const LabelledText& text, std::span<const int64_t> rows);
 class ClassifiedBatches : public BatchSource {
  public:
   ClassifiedBatches(const ClassifiedSequences& sequences, int64_t batch_size, uint64_t seed,
-                    Where where = Where::current());
+                    Where where = Where::current(), Balance balance = Balance::samples);
   Batch batch(int64_t step) const override;
   double epoch(int64_t step) const override { return order_.epoch(step); }
   /// Samples begin .. end - 1 in their own order.

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "cinta/core/error.h"
@@ -51,25 +52,39 @@ struct Draw {
   uint32_t epoch;
 };
 
+/// What the batches of a training have as many of: samples, or besides about as many tokens.
+enum class Balance { samples, tokens };
+
 /// The order of training: each epoch is its own seeded permutation of 0 .. count-1. Batches are cut from the epochs
 /// laid end to end, so all have the same size and no sample is left out.
+/// With lengths, draws change places within windows of consecutive batches until these have about as many tokens: the
+/// sums of a window's batches differ by the difference of two lengths at most. A draw may so be seen in the steps of
+/// the epoch before or after its own, less than a window away.
 class Order {
  public:
-  /// Throws ValueError unless there are samples and batches have at least one.
-  Order(int64_t count, int64_t batch_size, uint64_t seed, Where where = Where::current());
+  /// `lengths` are those of all samples, in tokens, and must outlive this; without any, batches are not balanced.
+  /// Throws ValueError unless there are samples, batches have at least one, and lengths are those of all or none.
+  Order(int64_t count, int64_t batch_size, uint64_t seed, Where where = Where::current(),
+        std::span<const int32_t> lengths = {});
   Order(const Order&) = delete;
   Order& operator=(const Order&) = delete;
   /// The samples of a step.
   std::vector<Draw> draws(int64_t step) const;
-  /// Steps that see every sample at least once.
+  /// Steps that see every sample at least once, but for what lengths move across their end.
   int64_t steps_per_epoch() const { return (count_ + batch_size_ - 1) / batch_size_; }
   /// Epochs before a step.
   double epoch(int64_t step) const { return static_cast<double>(step * batch_size_) / static_cast<double>(count_); }
 
  private:
-  struct Cache;  // the permutations last used, so that an epoch's is made once
+  struct Cache;  // the permutations and windows last used, so that each is made once
+  /// The epochs laid end to end, from place `begin` on.
+  std::vector<Draw> stream(int64_t begin, int64_t count) const;
+  /// The draws of a window, batch after batch.
+  std::vector<Draw> deal(int64_t window) const;
   int64_t count_, batch_size_;
   uint64_t seed_;
+  std::span<const int32_t> lengths_;
+  int64_t window_batches_;
   std::shared_ptr<Cache> cache_;
 };
 

@@ -53,6 +53,14 @@ TEST_CASE("training refuses options without effect before it reads data", "[comm
       check_refused(Arguments{"config"} + with(task, more), parts);
     }
   check_refused(with("mlp", {"--save_steps", "5", "--save_strategy", "no"}), {"[train mlp] --save_steps 5"});
+  for (const char* task : {"bert", "classify"})
+    for (const Arguments& config : {Arguments{}, Arguments{"config"}})
+      check_refused(config + with(task, {"--balance_lengths"}),
+                    {"--balance_lengths has no effect without --padding_free"});
+  check_refused(with("bert", {"--balance_lengths", "--padding_free", "--next_sentence"}),
+                {"--balance_lengths has no effect with --next_sentence", "lengths are not known beforehand"});
+  for (const char* task : {"mlp", "characters"})  // which have no texts of different lengths
+    check_refused(with(task, {"--balance_lengths"}), {"--balance_lengths"});
   for (const Arguments& more : {Arguments{"--gradient_checkpointing", "sqrt"}, Arguments{"--test_labels", "x"},
                                 Arguments{"--seeds", "2", "--result", "x"}})
     check_refused(Arguments{"config"} + with("mlp", more), {more.front()});
@@ -74,6 +82,9 @@ TEST_CASE("training refuses options without effect before it reads data", "[comm
         Arguments{"--output_dir", "", "--report", "none", "--resume", "False", "--save_strategy", "no"},
         Arguments{"--fast_dev_run", "--save_steps", "7", "--resume", "--output_dir", "x"}})
     CHECK(run_cinta(Arguments{"config"} + with("mlp", more)).error.empty());
+  for (const Arguments& more :
+       {Arguments{"--padding_free", "--balance_lengths"}, Arguments{"--next_sentence", "--balance_lengths", "False"}})
+    CHECK(run_cinta(Arguments{"config"} + with("bert", more)).error.empty());
 }
 
 TEST_CASE("searches and evaluations refuse options without effect", "[command_unused]") {

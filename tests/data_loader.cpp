@@ -1,5 +1,6 @@
 // Order, batches and the thread that works ahead.
 #include <algorithm>
+#include <array>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cmath>
@@ -7,6 +8,7 @@
 #include <set>
 #include <thread>
 
+#include "cinta/core/random.h"
 #include "cinta/data/batches.h"
 #include "cinta/data/loader.h"
 #include "cinta/data/permutation.h"
@@ -61,6 +63,166 @@ TEST_CASE("Each epoch sees every sample once, whatever the batch size", "[data]"
   }
   CHECK_THAT(error_of<ValueError>([] { Order(0, 4, 1); }), Contains("there is no sample"));
   CHECK_THAT(error_of<ValueError>([] { Order(4, 0, 1); }), Contains("batch size must be positive, given 0"));
+}
+
+TEST_CASE("Without lengths batches are cut from the permutations laid end to end", "[data]") {
+  const Order order(10, 3, 5), other(10, 3, 5, Where::current(), {});
+  for (int64_t step = 0; step < 100; ++step)
+    for (int64_t i = 0; i < 3; ++i) {
+      const int64_t epoch = (step * 3 + i) / 10, place = (step * 3 + i) % 10;
+      for (const Order* one : {&order, &other}) {
+        const Draw draw = one->draws(step)[static_cast<size_t>(i)];
+        REQUIRE(draw.epoch == epoch);
+        REQUIRE(draw.sample == permutation(10, 5, draw.epoch)[static_cast<size_t>(place)]);
+      }
+    }
+}
+
+namespace {
+
+using Lengths = std::vector<int32_t>;
+using Seen = std::vector<std::pair<uint32_t, int64_t>>;
+
+/// From 1 to `longest`, all equally likely.
+Lengths random_lengths(int64_t count, uint64_t longest) {
+  Lengths out;
+  for (uint64_t i = 0; i < static_cast<uint64_t>(count); ++i) {
+    const PhiloxBlock words = random_block(7, stream_id("test.lengths"), 0, i);
+    out.push_back(1 + static_cast<int32_t>(to_below(words[0], words[1], longest)));
+  }
+  return out;
+}
+
+Order balanced(const Lengths& lengths, int64_t batch_size, uint64_t seed = 3) {
+  return Order(std::ssize(lengths), batch_size, seed, Where::current(), lengths);
+}
+
+/// Epoch and sample of all that some steps see, in their order.
+Seen seen(const Order& order, int64_t step, int64_t steps = 1) {
+  Seen out;
+  for (int64_t i = step; i < step + steps; ++i)
+    for (const Draw& draw : order.draws(i)) out.emplace_back(draw.epoch, draw.sample);
+  return out;
+}
+
+/// By how many tokens some steps differ.
+int64_t spread(const Order& order, const Lengths& lengths, int64_t step, int64_t steps) {
+  std::vector<int64_t> sums;
+  for (int64_t i = step; i < step + steps; ++i) {
+    sums.push_back(0);
+    for (const Draw& draw : order.draws(i)) sums.back() += lengths[static_cast<size_t>(draw.sample)];
+  }
+  return std::ranges::max(sums) - std::ranges::min(sums);
+}
+
+}  // namespace
+
+TEST_CASE("Balanced batches change places within a window, and nothing else", "[data]") {
+  // Of 160 batches an epoch; of 333 1/3; of less than one; of less than a window, whole and not; of one sample.
+  for (const auto& [count, batch_size] :
+       std::vector<std::pair<int64_t, int64_t>>{{640, 4}, {1000, 3}, {7, 10}, {40, 4}, {30, 4}, {10, 10}, {1, 1}}) {
+    INFO(count << " samples in batches of " << batch_size);
+    const Lengths lengths = random_lengths(count, 50);
+    const Order plain(count, batch_size, 3), order = balanced(lengths, batch_size);
+    CHECK(order.steps_per_epoch() == plain.steps_per_epoch());
+    CHECK(order.epoch(5) == plain.epoch(5));
+    const int64_t window = std::clamp(count / batch_size, int64_t{1}, int64_t{64});
+    std::map<uint32_t, std::multiset<int64_t>> epochs;
+    bool moved = false;
+    for (int64_t begin = 0; begin < 6 * window; begin += window) {
+      const Seen expected = seen(plain, begin, window);
+      for (int64_t step = begin; step < begin + window; ++step) {
+        const Seen found = seen(order, step);
+        REQUIRE(std::ssize(found) == batch_size);
+        auto place = expected.begin();
+        for (const auto& draw : found) {  // each behind the one before it, as in the permutations
+          place = std::find(place, expected.end(), draw);
+          REQUIRE(place != expected.end());
+          ++place;
+          epochs[draw.first].insert(draw.second);
+        }
+        moved = moved || found != seen(plain, step);
+      }
+      Seen all = seen(order, begin, window), same = expected;
+      std::ranges::sort(all), std::ranges::sort(same);
+      REQUIRE(all == same);
+    }
+    CHECK(moved == (window > 1));
+    epochs.erase(--epochs.end());  // may be unfinished
+    for (const auto& [epoch, samples] : epochs) {
+      REQUIRE(std::ssize(samples) == count);
+      REQUIRE(std::ssize(std::set<int64_t>(samples.begin(), samples.end())) == count);
+    }
+  }
+  CHECK_THAT(error_of<ValueError>([] { Order(4, 2, 1, Where::current(), Lengths(3)); }),
+             Contains("a length for each of 4 samples, or none, given 3"));
+}
+
+TEST_CASE("A balanced batch is a pure function of its step, asked from any thread", "[data]") {
+  constexpr int64_t steps = 300;  // in windows of 64 batches, of 140 an epoch
+  const Lengths lengths = random_lengths(700, 99);
+  const Order one = balanced(lengths, 5), other = balanced(lengths, 5), shared = balanced(lengths, 5);
+  std::vector<Seen> forward;
+  for (int64_t step = 0; step < steps; ++step) forward.push_back(seen(one, step));
+  for (int64_t step = steps - 1; step >= 0; --step) REQUIRE(seen(other, step) == forward[static_cast<size_t>(step)]);
+  CHECK(seen(balanced(lengths, 5, 4), 0, 64) != seen(one, 0, 64));
+  std::array<int64_t, 4> same{};
+  std::vector<std::thread> threads;
+  for (size_t t = 0; t < same.size(); ++t)
+    threads.emplace_back([&, t] {
+      for (int64_t i = 0; i < steps; ++i) {
+        const int64_t step = (i * 77 + static_cast<int64_t>(t) * 13) % steps;  // each once
+        same[t] += seen(shared, step) == forward[static_cast<size_t>(step)];
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const int64_t number : same) CHECK(number == steps);
+}
+
+TEST_CASE("Balanced batches of a window differ by the difference of two lengths at most", "[data]") {
+  constexpr int64_t count = 5000, window = 64;
+  std::map<std::string, Lengths> all{{"random", random_lengths(count, 512)}, {"equal", Lengths(count, 9)}};
+  all["one huge"] = Lengths(count, 2);
+  all["one huge"][17] = 1 << 30;
+  for (int64_t i = 0; i < count; ++i) {
+    all["two kinds"].push_back(i % 2 == 0 ? 1 : 512);
+    all["powers"].push_back(1 << i % 20);
+  }
+  for (const auto& [kind, lengths] : all)
+    for (const int64_t batch_size : {1, 2, 7, 32}) {
+      INFO(kind << " lengths in batches of " << batch_size);
+      const Order order = balanced(lengths, batch_size);
+      for (int64_t begin = 0; begin < 4 * window; begin += window) {
+        // With falling lengths a, batches j < k differ by the sum of a[i + j] - a[i + k] over the even rounds, which
+        // begin at i, less that over the odd ones. None is negative, and all together lie side by side between the
+        // longest and the shortest length.
+        Lengths drawn;
+        for (const auto& [epoch, sample] : seen(order, begin, window))
+          drawn.push_back(lengths[static_cast<size_t>(sample)]);
+        REQUIRE(spread(order, lengths, begin, window) <= std::ranges::max(drawn) - std::ranges::min(drawn));
+      }
+    }
+  // As they are drawn, 32 lengths each have a standard deviation of 836 tokens; 511 lie between two lengths.
+  CHECK(spread(Order(count, 32, 3), all["random"], 0, window) > 511);
+}
+
+TEST_CASE("Draws are dealt to a window's batches back and forth, equally long ones as they come", "[data]") {
+  constexpr int64_t window = 64;
+  Lengths rising(window * 8);
+  for (size_t i = 0; i < rising.size(); ++i) rising[i] = static_cast<int32_t>(i);
+  CHECK(spread(balanced(rising, 8), rising, 0, window) == 0);  // every two rounds have one sum
+  rising.resize(window * 7);
+  CHECK(spread(balanced(rising, 7), rising, 0, window) == window - 1);  // the seventh is left over
+  const Lengths equal(window * 18, 5);
+  const Order order = balanced(equal, 9);
+  const Seen plain = seen(Order(window * 18, 9, 3), 0, window);
+  for (int64_t step = 0; step < window; ++step) {
+    const Seen found = seen(order, step);
+    for (int64_t round = 0; round < 9; ++round) {
+      const int64_t turn = round % 2 == 0 ? step : window - 1 - step;
+      REQUIRE(found[static_cast<size_t>(round)] == plain[static_cast<size_t>(round * window + turn)]);
+    }
+  }
 }
 
 TEST_CASE("A step's batch does not depend on the steps before it", "[data]") {

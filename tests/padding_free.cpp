@@ -1,12 +1,15 @@
 // Samples laid end to end: the layout, the same logits, losses and gradients as with padding, on every device and for
-// each head, and what composes with it.
+// each head, what composes with it, and batches of about as many tokens.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <numeric>
+#include <set>
 
 #include "cinta/data/packing.h"
 #include "cinta/ops/elementwise.h"
 #include "cinta/ops/loss.h"
+#include "cinta/train/text_classify_task.h"
 #include "cinta/train/token_batch.h"
 #include "command_helpers.h"
 #include "train_helpers.h"
@@ -66,6 +69,77 @@ void check_same(const Found& found, const Found& expected, double rounding) {
 
 Tensor labels_of(const std::vector<int64_t>& labels, Device device) {
   return from_values(labels, {static_cast<int64_t>(labels.size())}, device);
+}
+
+/// Ten batches: an epoch of 40 samples in batches of four, and so a window.
+constexpr int64_t epoch_steps = 10;
+
+/// By how many tokens the batches of an epoch differ.
+int64_t spread(const data::BatchSource& source, int64_t epoch) {
+  std::vector<int64_t> tokens;
+  for (int64_t step = epoch * epoch_steps; step < (epoch + 1) * epoch_steps; ++step) {
+    const std::vector<int32_t> lengths = source.batch(step).lengths;
+    tokens.push_back(std::accumulate(lengths.begin(), lengths.end(), int64_t{0}));
+  }
+  return std::ranges::max(tokens) - std::ranges::min(tokens);
+}
+
+/// The tokens, the labels and the length of each sample of an epoch.
+std::multiset<std::vector<int64_t>> samples_of(const data::BatchSource& source, int64_t epoch) {
+  std::multiset<std::vector<int64_t>> out;
+  for (int64_t step = epoch * epoch_steps; step < (epoch + 1) * epoch_steps; ++step) {
+    const data::Batch batch = source.batch(step);
+    REQUIRE(batch.lengths.size() == 4);
+    const size_t ids = batch.ids.size() / 4, labels = batch.labels.size() / 4;
+    for (size_t b = 0; b < 4; ++b) {
+      std::vector<int64_t> one(batch.ids.begin() + long(b * ids), batch.ids.begin() + long((b + 1) * ids));
+      one.insert(one.end(), batch.labels.begin() + long(b * labels), batch.labels.begin() + long((b + 1) * labels));
+      one.push_back(batch.lengths[b]);
+      out.insert(one);
+    }
+  }
+  return out;
+}
+
+/// The same samples in both, in batches that differ by at most `between` tokens in one alone.
+void check_balanced(const data::BatchSource& balanced, const data::BatchSource& plain, int64_t between) {
+  int64_t widest = 0;
+  for (int64_t epoch = 0; epoch < 3; ++epoch) {
+    CHECK(samples_of(balanced, epoch) == samples_of(plain, epoch));
+    CHECK(spread(balanced, epoch) <= between);
+    widest = std::max(widest, spread(plain, epoch));
+  }
+  CHECK(widest > between);
+  CHECK(balanced.epoch(epoch_steps) == 1);
+  data::Prefetcher ahead(balanced, 7);  // from the middle of a window to the middle of the next but one
+  for (int64_t step = 7; step < 25; ++step) CHECK(ahead.next() == balanced.batch(step));
+}
+
+/// A short training of a BERT on write_texts().
+Finished train_bert(const std::string& text, const std::string& directory, const std::string& steps,
+                    const Arguments& more) {
+  return run_cinta(Arguments{"train",
+                             "bert",
+                             "--data",
+                             text,
+                             "--output_dir",
+                             directory,
+                             "--sequence_length",
+                             "32",
+                             "--vocab_size",
+                             "160",
+                             "--batch_size",
+                             "2",
+                             "--max_steps",
+                             steps,
+                             "--threads",
+                             "1",
+                             "--dropout",
+                             "0.1",
+                             "--quiet",
+                             "--lr_scheduler_type",
+                             "constant"} +
+                   more);
 }
 
 }  // namespace
@@ -183,29 +257,7 @@ TEST_CASE("cinta trains without padding, and goes on without", "[padding_free]")
   const Scratch scratch;
   const std::string text = write_texts(scratch, "text", "value_");
   const auto bert = [&](const std::string& directory, const std::string& steps, const Arguments& more) {
-    return run_cinta(Arguments{"train",
-                               "bert",
-                               "--data",
-                               text,
-                               "--output_dir",
-                               directory,
-                               "--sequence_length",
-                               "32",
-                               "--vocab_size",
-                               "160",
-                               "--batch_size",
-                               "2",
-                               "--max_steps",
-                               steps,
-                               "--threads",
-                               "1",
-                               "--dropout",
-                               "0.1",
-                               "--next_sentence",
-                               "--quiet",
-                               "--lr_scheduler_type",
-                               "constant"} +
-                     more);
+    return train_bert(text, directory, steps, Arguments{"--next_sentence"} + more);
   };
   const Arguments without{"--padding_free"};
   REQUIRE(bert(scratch / "whole", "8", without).code == 0);
@@ -230,4 +282,77 @@ TEST_CASE("cinta trains without padding, and goes on without", "[padding_free]")
     return train::number(train::read_metrics(directory + "/metrics.jsonl").records.back().fields, "eval_loss");
   };
   CHECK(loss(scratch / "without") == Approx(loss(scratch / "with")).epsilon(1e-4));
+}
+
+TEST_CASE("tasks train on batches of about as many tokens", "[padding_free]") {
+  constexpr data::Balance tokens = data::Balance::tokens;
+  const data::MaskedCorpus& corpus = small_corpus();  // of 5 to 12 tokens
+  const train::MaskedTask plain = small_masked();
+  const train::MaskedTask balanced(corpus, small_config(), 4, 9, cpu, Where::current(), tokens);
+  check_balanced(balanced.batches(), plain.batches(), 12 - 5);
+
+  data::LabelledText text;
+  for (int i = 0; i < 40; ++i) {
+    text.first.push_back("a");
+    for (int more = 0; more < i * 7 % 9; ++more) text.first.back() += " b";
+    text.labels.push_back(i % 2 == 0 ? "no" : "yes");
+  }
+  models::BertConfig config = small_config();
+  config.label_names = {"no", "yes"};
+  const data::WordPiece tokenizer(letters());
+  const data::ClassifiedSequences sequences = encode(text, tokenizer, config.label_names, 12);
+  const train::TextClassifyData both{tokenizer, sequences, sequences};
+  const train::TextClassifyTask classifier(both, config, 4, 3);
+  const train::TextClassifyTask balanced_classifier(both, config, 4, 3, cpu, Where::current(), tokens);
+  check_balanced(balanced_classifier.batches(), classifier.batches(), 11 - 3);
+
+  const data::Masker masker(corpus.tokenizer.vocabulary(), 9);
+  CHECK_THROWS_WITH(data::MaskedBatches(corpus.held_out, masker, 4, 9, data::Walk::in_order, Where::current(), tokens),
+                    Catch::Contains("[masked_batches] batches of about as many tokens are for shuffled sequences"));
+}
+
+TEST_CASE("cinta trains on batches of about as many tokens, and goes on with them", "[padding_free]") {
+  const Scratch scratch;
+  const std::string text = write_texts(scratch, "text", "value_");
+  const Arguments plain{"--padding_free"}, balanced{"--padding_free", "--balance_lengths"};
+  const auto model = [&](const std::string& name) { return read_bytes(scratch / (name + "/model.safetensors")); };
+  const auto recorded = [&](const std::string& name) {
+    return holds(scratch / (name + "/metrics.jsonl"), "\"balance_lengths\":true");
+  };
+  REQUIRE(train_bert(text, scratch / "plain", "8", plain).code == 0);
+  REQUIRE(train_bert(text, scratch / "whole", "8", balanced).code == 0);
+  REQUIRE(train_bert(text, scratch / "parts", "3", balanced).code == 0);
+  REQUIRE(train_bert(text, scratch / "parts", "8", balanced + Arguments{"--resume"}).code == 0);
+  CHECK(model("parts") == model("whole"));
+  CHECK(model("plain") != model("whole"));
+  CHECK(recorded("whole"));
+  CHECK(!recorded("plain"));
+  const Finished other = train_bert(text, scratch / "parts", "9", plain + Arguments{"--resume"});
+  CHECK(other.code == 2);
+  CHECK(other.error.find("balance_lengths") != std::string::npos);
+
+  std::string csv = "text,label\n";
+  for (int i = 0; i < 40; ++i) {
+    csv += "int a";
+    for (int more = 0; more < i * 7 % 9; ++more) csv += " + b";
+    csv += i % 2 == 0 ? ";,0\n" : ";,1\n";
+  }
+  write_bytes(scratch / "lines.csv", csv);
+  const auto classify = [&](const std::string& name, const Arguments& more) {
+    return run_cinta(Arguments{"train", "classify", "--data", scratch / "lines.csv", "--vocab_size", "60",
+                               "--sequence_length", "32", "--batch_size", "4", "--threads", "1", "--max_steps", "5",
+                               "--quiet", "--output_dir", scratch / name} +
+                     more);
+  };
+  REQUIRE(classify("classify_plain", plain).code == 0);
+  REQUIRE(classify("classify", balanced).code == 0);
+  CHECK(model("classify") != model("classify_plain"));
+  CHECK(recorded("classify"));
+  {
+    const Variable variable("CINTA_BALANCE_LENGTHS", "true");  // speaks to every command, also where it has no effect
+    REQUIRE(train_bert(text, scratch / "padded", "1", {}).code == 0);
+    REQUIRE(train_bert(text, scratch / "pairs", "1", {"--padding_free", "--next_sentence"}).code == 0);
+    REQUIRE(classify("classify_padded", {}).code == 0);
+  }
+  for (const char* name : {"padded", "pairs", "classify_padded"}) CHECK(!recorded(name));
 }

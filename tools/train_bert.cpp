@@ -9,6 +9,7 @@
 #include "cinta/train/pretraining_task.h"
 #include "tools/commands.h"
 #include "tools/fill.h"
+#include "tools/settings_file.h"
 #include "tools/text_options.h"
 #include "tools/train_options.h"
 
@@ -36,12 +37,16 @@ struct BertOptions : TrainOptions {
   double deviation() const {
     return initializer_range > 0 ? initializer_range : models::BertConfig::named(size).scaled_initializer_range();
   }
+  /// Of the batches to train on. A pair is drawn anew in each epoch, so that its length is not known beforehand.
+  data::Balance balance_of_samples() const { return next_sentence ? data::Balance::samples : balance(); }
   /// Where tokens are kept; nowhere when empty.
   std::string cache() const { return cache_dir == "none" || fast_dev_run > 0 ? std::string() : cache_dir; }
 };
 
 ResolvedValues resolved(const BertOptions& options) {
   ResolvedValues out = options.resolution().values;
+  require_effect(*options.command, "balance_lengths", !options.balance_lengths || !options.next_sentence,
+                 "with --next_sentence, which draws pairs anew in each epoch: their lengths are not known beforehand");
   if (options.initializer_range == 0) out["initializer_range"] = {join(options.deviation()), "derived from size"};
   if (options.cache() != options.cache_dir)
     out["cache_dir"] = {options.cache(), options.fast_dev_run > 0 ? "derived from fast_dev_run" : ""};
@@ -74,7 +79,8 @@ Training make_training(const BertOptions& options, const data::MaskedCorpus& cor
     const int64_t pairs = task->count();
     return {std::move(task), pairs, logits};
   }
-  auto task = std::make_unique<train::MaskedTask>(corpus, config, options.batch_size, options.seed, device, Where());
+  auto task = std::make_unique<train::MaskedTask>(corpus, config, options.batch_size, options.seed, device, Where(),
+                                                  options.balance_of_samples());
   auto logits = [&bert = task->model()](const auto& batch, const Tensor& rows) { return bert(batch, rows); };
   return {std::move(task), corpus.train.count, logits};
 }
@@ -122,9 +128,10 @@ void train_bert(const BertOptions& options) {
   const uint32_t crc32 =
       data::crc32_of(std::as_bytes(corpus.held_out.ids), data::crc32_of(std::as_bytes(corpus.train.ids)));
   const train::RunOptions run = options.resolve(samples);
-  const train::RunResult result = train::run(
-      *task, run,
-      options.header(options.next_sentence ? "bert, next sentence" : "bert", crc32, {{"dropout", options.dropout}}));
+  const train::RunResult result =
+      train::run(*task, run,
+                 options.header(options.next_sentence ? "bert, next sentence" : "bert", crc32,
+                                {{"dropout", options.dropout}}, options.balance_of_samples()));
   if (!options.publish(result, run.output_dir, {{"unigram", baseline.loss}},
                        {{"unigram_loss", baseline.loss}, {"unigram_accuracy", baseline.accuracy}}))
     return;
@@ -158,7 +165,7 @@ void add_train_bert(CLI::App& train) {
       ->check(at_least(0));
   command->add_flag("--next_sentence", options->next_sentence,
                     "train on pairs of segments, and to tell whether the second follows the first");
-  options->add_padding_free(*command);
+  options->add_packing(*command);
   command->add_option("--max_eval_samples", options->max_eval_samples, "held-out sequences that are looked at; 0: all")
       ->capture_default_str()
       ->check(at_least(0));

@@ -116,11 +116,12 @@ void train_classify(const ClassifyOptions& options) {
   const int64_t length = length_for(options, config);
   const data::WordPiece tokenizer = make_tokenizer(options, texts.train, config);
   if (options.model.empty()) config.vocab_size = tokenizer.vocabulary().size();
-  const train::TextClassifyData data{
-      tokenizer, encode(texts.train, tokenizer, config.label_names, length, options.data),
-      encode(texts.test, tokenizer, config.label_names, length,
-             options.test_data.empty() ? options.data : options.test_data)};
-  train::TextClassifyTask task(data, config, options.batch_size, options.seed, parse_device(options.device));
+  const train::TextClassifyData data{tokenizer,
+                                     encode(texts.train, tokenizer, config.label_names, length, options.data),
+                                     encode(texts.test, tokenizer, config.label_names, length,
+                                            options.test_data.empty() ? options.data : options.test_data)};
+  train::TextClassifyTask task(data, config, options.batch_size, options.seed, parse_device(options.device), Where(),
+                               options.balance());
   task.compute_without_padding(options.padding_free);
   task.model().set_checkpoint_policy(autograd::parse_checkpoint_policy(options.gradient_checkpointing));
   nlohmann::ordered_json more = nlohmann::ordered_json::object();
@@ -145,8 +146,8 @@ void train_classify(const ClassifyOptions& options) {
   for (const std::string& name : config.label_names)
     crc32 = data::crc32_of(std::as_bytes(std::span(name.c_str(), name.size() + 1)), crc32);
   const train::RunOptions run = options.resolve(data.train.sequences.count);
-  const auto header =
-      options.header("classify", crc32, {{"dropout", options.dropout}, {"trained", options.trained}});
+  const auto header = options.header("classify", crc32, {{"dropout", options.dropout}, {"trained", options.trained}},
+                                     options.balance());
   const train::RunResult result = train::run(task, run, header);
   const models::BertConfig& trained = task.model().config();
   const bool judged = !result.evaluation.empty();
@@ -173,8 +174,7 @@ void add_train_classify(CLI::App& train) {
                       "directory of a pre-trained BERT; without it all is learnt anew; a classifier keeps its classes "
                       "where it knows all of the data's");
   command->add_option("--test_data", options->test_data, "file of the test samples; without it a part of --data");
-  command
-      ->add_option("--test_fraction", options->test_fraction, "part of --data, where there is no --test_data")
+  command->add_option("--test_fraction", options->test_fraction, "part of --data, where there is no --test_data")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1.0));
   command->add_option("--train", options->trained, "all, or the head (pooler and classifier) alone")
@@ -185,10 +185,11 @@ void add_train_classify(CLI::App& train) {
   command->add_option("--sequence_length", options->length, "tokens of a sample at most")->capture_default_str();
   command->add_option("--vocab_size", options->vocab_size, "of a model without --model")->capture_default_str();
   command->add_option("--dropout", options->dropout, "part of all elements")->capture_default_str();
-  options->add_padding_free(*command);
+  options->add_packing(*command);
   options->reading.add_to(*command);
   options->reading.add_final_sigma(*command);
-  set_work(*command, [options] { train_classify(*options); }, [options] { return resolved(*options); });
+  set_work(
+      *command, [options] { train_classify(*options); }, [options] { return resolved(*options); });
 }
 
 }  // namespace cinta::tools

@@ -185,7 +185,9 @@ void TrainOptions::add_to(CLI::App& command) {
       ->capture_default_str()
       ->check(whole_number());
   command.add_option("--device", device, "where it is computed")->capture_default_str();
-  command.add_option("--threads", threads, "0: all cores")->capture_default_str()->check(CLI::Range(0, 1024));
+  command.add_option("--threads", threads, "0: OMP_NUM_THREADS, else all cores")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1024));
   command.add_flag("--resume", run.resume, "go on from the newest whole checkpoint");
   command.add_flag("--overwrite", run.overwrite, "start anew where a run already lies, and remove its files");
   command.add_flag("--detect_anomaly", run.detect_anomaly, "find the op that makes the first NaN");
@@ -194,13 +196,14 @@ void TrainOptions::add_to(CLI::App& command) {
   command.add_flag("--json", as_json, "print what came of it as one object");
 }
 
-void TrainOptions::add_padding_free(CLI::App& command) {
+void TrainOptions::add_packing(CLI::App& command) {
   command.add_flag("--padding_free", padding_free,
                    "lay samples end to end and compute on no padding; with dropout, other elements are dropped");
+  command.add_flag("--balance_lengths", balance_lengths, "with --padding_free: batches of about equally many tokens");
 }
 
-train::MetricFields TrainOptions::header(const std::string& task, uint32_t data_crc32,
-                                         const train::MetricFields& more) const {
+train::MetricFields TrainOptions::header(const std::string& task, uint32_t data_crc32, const train::MetricFields& more,
+                                         data::Balance balance) const {
   train::MetricFields out{{"task", task},
                           {"data", data},
                           {"data_crc32", static_cast<int64_t>(data_crc32)},
@@ -218,6 +221,7 @@ train::MetricFields TrainOptions::header(const std::string& task, uint32_t data_
                           {"warmup_steps", warmup_steps},
                           {"warmup_capped", !is_given(*command, "warmup_steps")}};
   if (padding_free) out.emplace_back("padding_free", true);
+  if (balance == data::Balance::tokens) out.emplace_back("balance_lengths", true);
   out.insert(out.end(), more.begin(), more.end());
   return out;
 }

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "cinta/data/loader.h"
 #include "cinta/train/callbacks.h"
 #include "cinta/train/loop.h"
 #include "cinta/train/plot.h"
@@ -38,7 +39,7 @@ struct TrainOptions {
   int64_t batch_size = 32;
   double epochs = 0;
   uint64_t seed = 0;
-  bool padding_free = false;
+  bool padding_free = false, balance_lengths = false;
   int threads = 0;
   double warmup_steps = 0;  ///< below 1: part of all steps
   int64_t default_max_steps = 0;
@@ -46,8 +47,8 @@ struct TrainOptions {
 
   /// Adds the options to a command; the members' values are the defaults.
   void add_to(CLI::App& command);
-  /// Adds the one for models of texts.
-  void add_padding_free(CLI::App& command);
+  /// Adds those for models of texts.
+  void add_packing(CLI::App& command);
   /// The run's numbers, once the command line is read. `samples`: how many there are to train on; without them, what
   /// depends on it is unknown. Throws ValueError for options that do not go together.
   Resolution resolution(std::optional<int64_t> samples = {}) const;
@@ -55,6 +56,10 @@ struct TrainOptions {
   train::RunOptions resolve(int64_t samples) const;
   /// Refuses options that others leave without effect.
   void refuse_unused() const;
+  /// Of the batches to train on. Padded ones are all equally large, and nothing is balanced.
+  data::Balance balance() const {
+    return padding_free && balance_lengths ? data::Balance::tokens : data::Balance::samples;
+  }
   /// Refuses what only a run's parts would, before data is read for them.
   void check_values() const;
   /// Null without --early_stopping.
@@ -63,7 +68,8 @@ struct TrainOptions {
   train::WatchedMetric watched_metric() const;
   std::string loss_scale_text() const;
   /// The first line of metrics.jsonl, `more` at its end. `data_crc32` tells the data from others under the same name.
-  train::MetricFields header(const std::string& task, uint32_t data_crc32, const train::MetricFields& more = {}) const;
+  train::MetricFields header(const std::string& task, uint32_t data_crc32, const train::MetricFields& more = {},
+                             data::Balance balance = data::Balance::samples) const;
   /// After a run: model files into its directory and the loss curve beside them. Prints that it was stopped or given
   /// up, or with --json what came of it, `more` included, as one object. True when the rest is the caller's to print.
   bool publish(const train::RunResult& result, const std::string& directory,

@@ -69,6 +69,7 @@ void TrainOptions::refuse_unused() const {
   refuse("save_steps", run.save_steps == 0 || save_strategy == "steps", "with --save_strategy " + save_strategy);
   refuse("save_total_limit", save_total_limit == 0 || save_strategy != "no" || load_best, "with --save_strategy no");
   refuse("trace_steps", !reports.trace.empty(), "without --trace");
+  refuse("balance_lengths", !balance_lengths || padding_free, "without --padding_free");
   const bool kept = !run.output_dir.empty();
   for (const auto& [name, writes] :
        {std::pair{"resume", run.resume}, std::pair{"overwrite", run.overwrite},

@@ -6,10 +6,10 @@
 namespace cinta::train {
 
 MaskedTask::MaskedTask(const data::MaskedCorpus& corpus, models::BertConfig config, int64_t batch_size, uint64_t seed,
-                       Device device, Where where)
+                       Device device, Where where, data::Balance balance)
     : LanguageTask(corpus, config, seed, batch_size, device, where) {
-  batches_ =
-      std::make_shared<data::MaskedBatches>(corpus.train, masker_, batch_size, seed, data::Walk::shuffled, where);
+  batches_ = std::make_shared<data::MaskedBatches>(corpus.train, masker_, batch_size, seed, data::Walk::shuffled, where,
+                                                   balance);
   held_out_ =
       std::make_shared<data::MaskedBatches>(corpus.held_out, masker_, batch_size, seed, data::Walk::in_order, where);
   bert_ = std::make_shared<models::BertForMaskedLM>(config, seed, device, where);

@@ -6,9 +6,9 @@ namespace cinta::train {
 
 class MaskedTask final : public LanguageTask {
  public:
-  /// `corpus` must outlive this.
+  /// `corpus` must outlive this. `balance` is that of the batches to train on.
   MaskedTask(const data::MaskedCorpus& corpus, models::BertConfig config, int64_t batch_size, uint64_t seed,
-             Device device = cpu, Where where = Where::current());
+             Device device = cpu, Where where = Where::current(), data::Balance balance = data::Balance::samples);
   models::BertForMaskedLM& model() override { return *bert_; }
   Forward forward(const data::Batch& batch) override;
   /// eval_loss (nats) and eval_masked_accuracy.

@@ -47,13 +47,13 @@ void require_segments(const data::LabelledText& text, const models::BertConfig& 
 }
 
 TextClassifyTask::TextClassifyTask(const TextClassifyData& data, models::BertConfig config, int64_t batch_size,
-                                   uint64_t seed, Device device, Where where)
+                                   uint64_t seed, Device device, Where where, data::Balance balance)
     : data_(data), batch_size_(batch_size), device_(device) {
   const int64_t tokens = data.tokenizer.vocabulary().size();
   require(tokens <= config.vocab_size, "text_classify_task", where, "the vocabulary has ", tokens,
           " tokens, vocab_size is ", config.vocab_size);
   config.num_labels = static_cast<int64_t>(config.label_names.size());
-  batches_ = std::make_shared<data::ClassifiedBatches>(data.train, batch_size, seed, where);
+  batches_ = std::make_shared<data::ClassifiedBatches>(data.train, batch_size, seed, where, balance);
   bert_ = std::make_shared<models::BertForSequenceClassification>(config, seed, device, where);
 }
 

@@ -26,10 +26,10 @@ struct TextClassifyData {
 
 class TextClassifyTask final : public Task {
  public:
-  /// `config.label_names` are the classes. `data` must outlive this. Throws ValueError where it has more tokens than
-  /// `config`.
+  /// `config.label_names` are the classes. `data` must outlive this. `balance` is that of the batches to train on.
+  /// Throws ValueError where `data` has more tokens than `config`.
   TextClassifyTask(const TextClassifyData& data, models::BertConfig config, int64_t batch_size, uint64_t seed,
-                   Device device = cpu, Where where = Where::current());
+                   Device device = cpu, Where where = Where::current(), data::Balance balance = data::Balance::samples);
   models::BertForSequenceClassification& model() override { return *bert_; }
   Random* random() override { return &bert_->random(); }
   /// As LanguageTask's.
