@@ -86,8 +86,11 @@ void save_weights(const Module& module, const std::string& path, Where where) {
 
 std::string model_name(const std::string& directory, Where where) {
   const std::string path = directory + "/config.json";
-  const nlohmann::json config =
-      data::parse_json_object(data::read_file(path, data::maximum_file_bytes, where), "config", path, where);
+  return model_name_in(data::read_file(path, data::maximum_file_bytes, where), path, where);
+}
+
+std::string model_name_in(const std::string& text, const std::string& path, Where where) {
+  const nlohmann::json config = data::parse_json_object(text, "config", path, where);
   const nlohmann::json classes = config.value("architectures", nlohmann::json());
   const nlohmann::json name = classes.is_array() && !classes.empty() ? classes[0] : config.value("model_type", classes);
   require<FileError>(name.is_string(), "config", where, path, ": has neither architectures nor a model_type");

@@ -22,15 +22,28 @@ struct StepOptions {
   std::string model = "bert-mini", config, plot, precision = "fp32", layers = "784,512,512,10";
   std::vector<std::string> without;
   int64_t batch = 16, sequence = 128, masked = 20, warmup = 3, steps = 30;
+  double dropout = 0;
   int threads = 0;
   bool json = false;
+  const CLI::Option *dropout_given = nullptr, *masked_given = nullptr;
   std::vector<const CLI::Option*> of_bert, of_mlp;
 };
 
-models::BertConfig config_of(const StepOptions& options) {
-  if (!options.config.empty()) return models::BertConfig::from_json(data::read_file(options.config), options.config);
-  const std::string_view prefix = "bert-", name = options.model;
-  return models::BertConfig::named(name.starts_with(prefix) ? name.substr(prefix.size()) : name);
+/// A named BERT has no dropout unless it is asked for; a file's has its own.
+SampleModel bert_of(const StepOptions& options) {
+  SampleModel out{.architecture = "BertForMaskedLM"};
+  if (options.config.empty()) {
+    const std::string_view prefix = "bert-", name = options.model;
+    out.config = models::BertConfig::named(name.starts_with(prefix) ? name.substr(prefix.size()) : name);
+  } else {
+    const std::string text = data::read_file(options.config);
+    out.config = models::BertConfig::from_json(text, options.config);
+    const std::string name = models::model_name_in(text, options.config);
+    if (name != "BertModel" && name != "bert") out.architecture = name;
+  }
+  if (options.config.empty() || options.dropout_given->count())
+    out.config.hidden_dropout_prob = out.config.attention_probs_dropout_prob = options.dropout;
+  return out;
 }
 
 /// What belongs to another kind of model is refused, not passed over.
@@ -44,6 +57,7 @@ SampleStep make_sample(const StepOptions& options, StepSubject& subject) {
       .model = options.config.empty() ? options.model : std::filesystem::path(options.config).filename().string(),
       .unit = "samples",
       .precision = options.precision,
+      .without = options.without,
       .batch = options.batch,
       .units = options.batch,
       .warmup = options.warmup,
@@ -54,12 +68,14 @@ SampleStep make_sample(const StepOptions& options, StepSubject& subject) {
     return sample_step({.architecture = "mlp", .sizes = subject.sizes}, {.batch = options.batch}, cpu);
   }
   require_none(options.of_mlp, "mlp");
+  const SampleModel bert = bert_of(options);
+  const bool masks = bert.architecture == "BertForMaskedLM" || bert.architecture == "BertForPreTraining";
   subject.unit = "tokens";
+  subject.dropout = bert.config.hidden_dropout_prob;
   subject.sequence = options.sequence;
-  subject.masked = options.masked;
+  subject.masked = masks || options.masked_given->count() ? options.masked : 0;
   subject.units = options.batch * options.sequence;
-  return sample_step({.architecture = "BertForMaskedLM", .config = config_of(options)},
-                     {options.batch, options.sequence, options.masked}, cpu);
+  return sample_step(bert, {options.batch, options.sequence, subject.masked}, cpu);
 }
 
 /// As if the CPU had not these fused rows.
@@ -92,7 +108,9 @@ void bench_step(const StepOptions& options) {
 }
 
 CLI::Option* add_threads(CLI::App& command, int& threads) {
-  return command.add_option("--threads", threads, "0: all cores")->capture_default_str()->check(CLI::Range(0, 1024));
+  return command.add_option("--threads", threads, "0: OMP_NUM_THREADS, else all cores")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1024));
 }
 
 void add_step(CLI::App& bench) {
@@ -112,6 +130,8 @@ void add_step(CLI::App& bench) {
   number("--batch", options->batch, 1, "samples or sequences");
   CLI::Option* sequence = number("--sequence", options->sequence, 1, "tokens of a sequence");
   CLI::Option* masked = number("--masked", options->masked, 1, "tokens of a sequence that are guessed");
+  CLI::Option* dropout = command->add_option("--dropout", options->dropout,
+                                             "part of all elements; where not given, 0, or what --config says");
   command->add_option("--precision", options->precision, "as in cinta train")->capture_default_str();
   command
       ->add_option("--without", options->without, "fused rows to do with others, to see their worth: attention,linear")
@@ -122,7 +142,9 @@ void add_step(CLI::App& bench) {
   add_threads(*command, options->threads);
   command->add_option("--plot", options->plot, "SVG file: the time by row")->check(place_for_a_file());
   command->add_flag("--json", options->json, "one object");
-  options->of_bert = {config, sequence, masked};
+  options->dropout_given = dropout;
+  options->masked_given = masked;
+  options->of_bert = {config, sequence, masked, dropout};
   options->of_mlp = {layers};
   set_work(*command, [options] { bench_step(*options); });
 }
@@ -130,9 +152,11 @@ void add_step(CLI::App& bench) {
 void add_rows(CLI::App& bench) {
   auto options = std::make_shared<RowsOptions>();
   CLI::App* command = bench.add_subcommand("rows", "every kernel row alone");
-  command->add_option("--sizes", options->sizes, "small: as in a BERT-mini's step; large: beyond most caches")
+  command
+      ->add_option("--sizes", options->sizes,
+                   "mini, base: as in a step of that BERT; large: beyond most caches; several with commas")
       ->capture_default_str()
-      ->check(CLI::IsMember({"small", "large"}));
+      ->delimiter(',');
   add_threads(*command, options->threads);
   command->add_flag("--json", options->json, "one object");
   command->add_option("--plot", options->plot, "SVG file: how near each row is to its limit")

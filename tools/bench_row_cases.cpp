@@ -5,6 +5,7 @@
 #include "cinta/backends/kernels/matmul.h"
 #include "cinta/backends/kernels/normalize.h"
 #include "cinta/backends/kernels/optimizer.h"
+#include "cinta/backends/kernels/quantize.h"
 #include "cinta/backends/kernels/random.h"
 #include "cinta/backends/kernels/reduce.h"
 #include "cinta/backends/kernels/round.h"
@@ -60,20 +61,25 @@ struct Operands {
 
 void add_elementwise(std::vector<RowCase>& out, const Operands& o) {
   for (const UnaryRow* row :
-       {&kernels::affine, &kernels::exp, &kernels::log, &kernels::sqrt, &kernels::rsqrt, &kernels::pow, &kernels::abs,
-        &kernels::clamp, &kernels::erf, &kernels::relu, &kernels::leaky_relu, &kernels::gelu, &kernels::gelu_tanh,
-        &kernels::silu, &kernels::tanh, &kernels::sigmoid, &kernels::softplus, &kernels::elu}) {
+       {&kernels::affine,    &kernels::divide_by, &kernels::divide_into, &kernels::exp,        &kernels::log,
+        &kernels::sqrt,      &kernels::rsqrt,     &kernels::pow,         &kernels::power_of,   &kernels::abs,
+        &kernels::clamp,     &kernels::erf,       &kernels::relu,        &kernels::leaky_relu, &kernels::gelu,
+        &kernels::gelu_tanh, &kernels::silu,      &kernels::tanh,        &kernels::sigmoid,    &kernels::softplus,
+        &kernels::elu}) {
     const kernels::Scalars scalars{0.5, 0.9};
     out.push_back({"", [=] { row->forward(cpu, o.y, o.x, scalars); }});
     out.push_back({"", [=] { row->backward(cpu, o.y, o.dy, o.x, scalars); }});
   }
-  for (const kernels::Binary* row : {&kernels::add, &kernels::subtract, &kernels::multiply, &kernels::divide})
+  for (const kernels::Binary* row :
+       {&kernels::add, &kernels::subtract, &kernels::multiply, &kernels::divide, &kernels::power})
     out.push_back({"", [=] { (*row)(cpu, o.y, o.x, o.dy); }});
   const Tensor truth = zeros(o.x.shape(), Dtype::boolean), half = empty(o.x.shape(), Dtype::bf16);
   for (const kernels::Binary* row : {&kernels::equal, &kernels::not_equal, &kernels::less, &kernels::less_equal,
                                      &kernels::greater, &kernels::greater_equal})
     out.push_back({"", [=] { (*row)(cpu, truth, o.x, o.dy); }});
   out.push_back({"", [=] { kernels::where(cpu, o.y, truth, o.x, o.dy); }});
+  const Tensor numbers = zeros({o.x.numel()}, Dtype::i64);
+  out.push_back({"", [=] { kernels::arange(cpu, numbers, 0, 1); }});
   out.push_back({"", [=] { kernels::fill(cpu, o.y, 0); }});
   out.push_back({"", [=] { kernels::copy(cpu, o.y, o.x); }});
   out.push_back({"to bf16", [=] { kernels::copy(cpu, half, o.x); }});
@@ -88,7 +94,8 @@ void add_reductions(std::vector<RowCase>& out, const Operands& o) {
   const Shape one_row{1, o.x.size(1)}, one_column{o.x.size(0), 1};
   const Tensor row = zeros(one_row), column = zeros(one_column), where = zeros(one_column, Dtype::i64),
                square = zeros({1}, Dtype::f64), scalars = full({4}, 1), norm = zeros({1}),
-               updates = zeros({1}, Dtype::i64);
+               updates = zeros({1}, Dtype::i64), loss_scale = full({1}, 1), counts = zeros({4}, Dtype::i64),
+               found = zeros({1}, Dtype::i64);
   out.push_back({"over rows", [=] { kernels::sum(cpu, row, o.x, 0); }});
   out.push_back({"over columns", [=] { kernels::sum(cpu, column, o.x, 0); }});
   out.push_back({"", [=] { kernels::max(cpu, column, o.x); }});
@@ -96,6 +103,7 @@ void add_reductions(std::vector<RowCase>& out, const Operands& o) {
   out.push_back({"", [=] { kernels::sum_of_squares(cpu, square, o.x); }});
   out.push_back({"", [=] { kernels::clip_factor(cpu, scalars, norm, square, {}, 1); }});
   out.push_back({"", [=] { kernels::count_update(cpu, scalars, updates, 0.9, 0.999); }});
+  out.push_back({"", [=] { kernels::update_loss_scale(cpu, loss_scale, counts, found, square, {}); }});
   out.push_back({"", [=] { kernels::softmax(cpu, o.y, o.x); }});
   out.push_back({"", [=] { kernels::softmax_backward(cpu, o.y, o.dy, o.x); }});
   out.push_back({"", [=] { kernels::log_softmax(cpu, o.y, o.x); }});
@@ -127,20 +135,22 @@ void add_norms(std::vector<RowCase>& out, const Operands& o) {
   }
 }
 
-void add_products(std::vector<RowCase>& out, const Operands& o, const RowSizes& sizes) {
-  const Tensor w = uniform({sizes.inner, sizes.width}, -0.5f, "w"), bias = uniform({sizes.inner}, -0.5f, "inner bias"),
-               inner = uniform({sizes.tokens, sizes.inner}, -0.5f, "inner"), dinner = zeros(inner.shape()),
-               slope = zeros(inner.shape()), dw = zeros(w.shape()), dbias = zeros(bias.shape());
-  const Tensor turned = transpose(inner, 0, 1);
-  out.push_back({"", [=] { kernels::linear(cpu, dinner, o.x, w, bias); }});
-  out.push_back({"input gradient", [=] { kernels::matmul(cpu, o.y, inner, w, 1, 0); }});
-  out.push_back({"weight gradient", [=] { kernels::matmul(cpu, dw, turned, o.x, 1, 0); }});
-  for (const auto& [name, activation] :
-       {std::pair{"gelu", kernels::Activation::gelu}, std::pair{"gelu_tanh", kernels::Activation::gelu_tanh},
-        std::pair{"relu", kernels::Activation::relu}}) {
-    out.push_back({name, [=] { kernels::bias_activation(cpu, dinner, slope, inner, bias, activation); }});
-    out.push_back({name, [=] { kernels::bias_activation_backward(cpu, dinner, dbias, inner, slope, 0); }});
-  }
+/// The three products of a layer from `in` to `out` features: of its output, and of its gradients.
+void add_layer(std::vector<RowCase>& cases, const char* name, int64_t rows, int64_t in, int64_t out) {
+  const Tensor x = uniform({rows, in}, -0.5f, "x"), w = uniform({out, in}, -0.5f, "w"),
+               bias = uniform({out}, -0.5f, "bias"), dy = uniform({rows, out}, -0.5f, "dy");
+  const Tensor y = zeros(dy.shape()), dx = zeros(x.shape()), dw = zeros(w.shape()), turned = transpose(dy, 0, 1);
+  cases.push_back({name, [=] { kernels::linear(cpu, y, x, w, bias); }});
+  cases.push_back({join(name, ", dx"), [=] { kernels::matmul(cpu, dx, dy, w, 1, 0); }});
+  cases.push_back({join(name, ", dw"), [=] { kernels::matmul(cpu, dw, turned, x, 1, 0); }});
+}
+
+void add_products(std::vector<RowCase>& out, const RowSizes& sizes) {
+  add_layer(out, "q, k and v", sizes.tokens, sizes.width, 3 * sizes.width);
+  add_layer(out, "projection", sizes.tokens, sizes.width, sizes.width);
+  add_layer(out, "to inner", sizes.tokens, sizes.width, sizes.inner);
+  add_layer(out, "from inner", sizes.tokens, sizes.inner, sizes.width);
+  add_layer(out, "decoder", sizes.masked, sizes.width, sizes.vocabulary);
   const int64_t batch = sizes.tokens / sizes.sequence, head = sizes.width / sizes.heads;
   const Shape heads{batch, sizes.heads, sizes.sequence, head};
   const Tensor q = uniform(heads, -0.5f, "q"), k = uniform(heads, -0.5f, "k"), v = uniform(heads, -0.5f, "v"),
@@ -150,6 +160,32 @@ void add_products(std::vector<RowCase>& out, const Operands& o, const RowSizes& 
   how.scale = 0.125f;
   out.push_back({"", [=] { kernels::attention(cpu, attended, lse, q, k, v, how); }});
   out.push_back({"", [=] { kernels::attention_backward(cpu, dq, dk, dv, v, q, k, v, attended, lse, how); }});
+}
+
+/// A product in 8 bits, and what comes before it.
+void add_quantized(std::vector<RowCase>& out, const Operands& o, const RowSizes& sizes) {
+  const kernels::Blocks whole{sizes.tokens, sizes.width}, whole_w{sizes.inner, sizes.width};
+  const Tensor amax = zeros({1, 1}), scales = full({2, 1, 1}, 1), state = full({3 + 16}, 1),
+               codes = zeros(o.x.shape(), Dtype::f8e4m3), w = zeros({sizes.inner, sizes.width}, Dtype::f8e4m3),
+               y = zeros({sizes.tokens, sizes.inner});
+  out.push_back({"", [=] { kernels::block_amax(cpu, amax, o.x, whole); }});
+  out.push_back({"", [=] { kernels::scale_from_amax(cpu, scales, amax, {}); }});
+  out.push_back({"", [=] { kernels::use_delayed_scale(cpu, scales, state, amax, {}, true); }});
+  out.push_back({"", [=] { kernels::update_delayed_scale(cpu, state, {}, {}, false); }});
+  out.push_back({"to f8e4m3", [=] { kernels::quantize(cpu, codes, o.x, scales, whole, {}); }});
+  out.push_back({"", [=] { kernels::scaled_matmul(cpu, y, codes, scales, whole, w, scales, whole_w, 0); }});
+}
+
+void add_activations(std::vector<RowCase>& out, const RowSizes& sizes) {
+  const Tensor inner = uniform({sizes.tokens, sizes.inner}, -0.5f, "inner"), dinner = zeros(inner.shape()),
+               bias = uniform({sizes.inner}, -0.5f, "inner bias"), slope = zeros(inner.shape()),
+               dbias = zeros(bias.shape());
+  for (const auto& [name, activation] :
+       {std::pair{"gelu", kernels::Activation::gelu}, std::pair{"gelu_tanh", kernels::Activation::gelu_tanh},
+        std::pair{"relu", kernels::Activation::relu}}) {
+    out.push_back({name, [=] { kernels::bias_activation(cpu, dinner, slope, inner, bias, activation); }});
+    out.push_back({name, [=] { kernels::bias_activation_backward(cpu, dinner, dbias, inner, slope, 0); }});
+  }
 }
 
 void add_tables(std::vector<RowCase>& out, const Operands& o, const RowSizes& sizes) {
@@ -183,7 +219,9 @@ void add_tables(std::vector<RowCase>& out, const Operands& o, const RowSizes& si
 std::vector<RowCase> row_cases(const RowSizes& sizes) {
   const Operands operands(sizes);
   std::vector<RowCase> out;
-  add_products(out, operands, sizes);
+  add_products(out, sizes);
+  add_quantized(out, operands, sizes);
+  add_activations(out, sizes);
   add_norms(out, operands);
   add_tables(out, operands, sizes);
   add_reductions(out, operands);

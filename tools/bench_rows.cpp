@@ -1,8 +1,9 @@
-// `cinta bench rows`: each row's call repeated, against what the machine can do on tensors of that size.
+// `cinta bench rows`: each row's call repeated, against what the machine can do on as many bytes.
 #include "tools/bench_rows.h"
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -18,10 +19,41 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr RowSizes small_sizes{
-    .tokens = 2048, .width = 256, .inner = 1024, .heads = 4, .sequence = 128, .vocabulary = 30522, .masked = 320},
-    large_sizes{
-        .tokens = 8192, .width = 768, .inner = 3072, .heads = 12, .sequence = 512, .vocabulary = 30522, .masked = 640};
+/// The machine's limits by the bytes that are gone through: caches hold small arrays, call after call.
+class LimitsBySize {
+ public:
+  LimitsBySize() {
+    for (int64_t bytes = int64_t{4} << 20; bytes < beyond_caches(); bytes *= 4) limits_[bytes];
+    limits_[beyond_caches()];
+    measure();
+  }
+  /// Once more, as in measure_limits.
+  void measure() {
+    double flops = 0;
+    for (auto& [bytes, limits] : limits_) {
+      limits = measure_limits(bytes, limits);
+      flops = std::max(flops, limits.flops);
+    }
+    for (auto& [bytes, limits] : limits_) limits.flops = flops;
+  }
+  /// Those measured on no more bytes than the work goes through, where that can be.
+  const MachineLimits& of(const RowWork& work) const {
+    const auto above = limits_.upper_bound(static_cast<int64_t>(work.bytes));
+    return above == limits_.begin() ? above->second : std::prev(above)->second;
+  }
+  const std::map<int64_t, MachineLimits>& all() const { return limits_; }
+
+  std::string text() const {
+    std::string out = join(train::formatted("%.0f", 1e-9 * limits_.begin()->second.flops), " GF/s in products, ");
+    for (const auto& [bytes, limits] : limits_)
+      out += join(bytes == limits_.begin()->first ? "" : ", ", train::formatted("%.1f", 1e-9 * limits.bytes),
+                  " GB/s in ", bytes >> 20, " MiB");
+    return out;
+  }
+
+ private:
+  std::map<int64_t, MachineLimits> limits_;
+};
 
 /// What a case turns out to call.
 class Look : public RowWatcher {
@@ -67,18 +99,23 @@ std::vector<std::string> rows_without(const std::set<std::string>& called) {
 }
 
 struct TimedRow {
-  std::string variant;
+  std::string sizes, variant;
   Look look;
   train::Statistics times;
+  Rate rate(const LimitsBySize& limits) const { return rate_of(look.work, times.median, limits.of(look.work)); }
 };
 
-void print(const std::vector<TimedRow>& rows, const std::vector<std::string>& missing, const MachineLimits& limits) {
-  std::printf("%s; %s\nat most %.0f GF/s in products, %.1f GB/s on tensors of this size\n\n",
-              train::machine_text().c_str(), train::build_text().c_str(), 1e-9 * limits.flops, 1e-9 * limits.bytes);
-  std::printf("%-26s %-16s %10s %10s %8s %12s %9s   %s\n", "row", "", "best us", "median us", "spread", "rate",
-              "of limit", "f32 on");
+void print(const std::vector<TimedRow>& rows, const std::vector<std::string>& missing, const LimitsBySize& limits) {
+  std::printf("%s; %s\nat most %s\n", train::machine_text().c_str(), train::build_text().c_str(),
+              limits.text().c_str());
+  std::string sizes;
   for (const TimedRow& row : rows) {
-    const Rate rate = rate_of(row.look.work, row.times.median, limits);
+    if (row.sizes != sizes) {
+      sizes = row.sizes;
+      std::printf("\n%-26s %-16s %10s %10s %8s %12s %9s   f32, sizes %s\n", "row", "", "best us", "median us", "spread",
+                  "rate", "of limit", sizes.c_str());
+    }
+    const Rate rate = row.rate(limits);
     std::printf("%-26s %-16s %10.1f %10.1f %6.1f %% %7.1f %s %7.0f %%   %s\n", row.look.row.c_str(),
                 row.variant.c_str(), 1e6 * row.times.best, 1e6 * row.times.median, 100 * row.times.spread, rate.giga,
                 rate.unit, 100 * rate.of_limit, row.look.shapes.c_str());
@@ -86,62 +123,74 @@ void print(const std::vector<TimedRow>& rows, const std::vector<std::string>& mi
   for (const std::string& row : missing) std::printf("not timed: %s\n", row.c_str());
 }
 
-void print_json(const std::string& sizes, const std::vector<TimedRow>& rows, const std::vector<std::string>& missing,
-                const MachineLimits& limits) {
+void print_json(const std::vector<TimedRow>& rows, const std::vector<std::string>& missing,
+                const LimitsBySize& limits) {
   Json out{{"machine", train::machine_text()},
            {"build", train::build_text()},
-           {"sizes", sizes},
-           {"limits", {{"gflops", 1e-9 * limits.flops}, {"gigabytes_a_second", 1e-9 * limits.bytes}}},
+           {"limits", {{"gflops", 1e-9 * limits.all().begin()->second.flops}, {"memory", Json::array()}}},
            {"rows", Json::array()},
            {"not_timed", missing}};
-  for (const auto& [variant, look, times] : rows) {
-    const Rate rate = rate_of(look.work, times.median, limits);
+  for (const auto& [bytes, of_bytes] : limits.all())
+    out["limits"]["memory"].push_back({{"bytes", bytes}, {"gigabytes_a_second", 1e-9 * of_bytes.bytes}});
+  for (const TimedRow& row : rows) {
+    const Rate rate = row.rate(limits);
     out["rows"].push_back(
-        {{"row", look.row},
-         {"variant", variant},
-         {"shapes", look.shapes},
-         {"us", {{"best", 1e6 * times.best}, {"median", 1e6 * times.median}, {"spread", times.spread}}},
-         {look.work.flops > 0 ? "gflops" : "gigabytes_a_second", rate.giga},
+        {{"sizes", row.sizes},
+         {"row", row.look.row},
+         {"variant", row.variant},
+         {"shapes", row.look.shapes},
+         {"us", {{"best", 1e6 * row.times.best}, {"median", 1e6 * row.times.median}, {"spread", row.times.spread}}},
+         {row.look.work.flops > 0 ? "gflops" : "gigabytes_a_second", rate.giga},
          {"of_limit", rate.of_limit}});
   }
   std::printf("%s\n", out.dump(2).c_str());
 }
 
-void plot(const RowsOptions& options, const std::vector<TimedRow>& rows, const MachineLimits& limits) {
+void plot(const RowsOptions& options, const std::vector<TimedRow>& rows, const LimitsBySize& limits) {
   using train::formatted;
-  train::PlotBars out{.title = join("every kernel row alone, ", options.sizes, " sizes"),
+  std::string names;
+  for (const std::string& name : options.sizes) names += (names.empty() ? "" : ", ") + name;
+  train::PlotBars out{.title = join("every kernel row alone, sizes ", names),
                       .subtitle = join(train::machine_text(), "; ", train::build_text()),
-                      .x_label = join("% of the machine's limit: ", formatted("%.0f", 1e-9 * limits.flops),
-                                      " GF/s in products, ", formatted("%.1f", 1e-9 * limits.bytes), " GB/s"),
+                      .x_label = join("% of the machine's limit: ", limits.text()),
                       .groups = {"products", "memory"},
                       .bars = {}};
   for (const TimedRow& row : rows) {
-    const Rate rate = rate_of(row.look.work, row.times.median, limits);
+    const Rate rate = row.rate(limits);
+    const std::string label = join(row.look.row, row.variant.empty() ? "" : ", ", row.variant);
     out.bars.push_back(
-        {join(row.look.row, row.variant.empty() ? "" : ", ", row.variant), 100 * rate.of_limit,
+        {options.sizes.size() > 1 ? join(row.sizes, ": ", label) : label, 100 * rate.of_limit,
          row.look.work.flops > 0 ? size_t{0} : size_t{1},
          join(formatted("%.0f us, ", 1e6 * row.times.median), formatted("%.1f ", rate.giga), rate.unit)});
   }
   train::plot_bars(options.plot, out);
 }
 
+const RowSizes& sizes_called(const std::string& name) {
+  const auto found = std::ranges::find(row_sizes, name, &RowSizes::name);
+  std::string names;
+  for (const RowSizes& sizes : row_sizes) names += join(names.empty() ? "" : ", ", sizes.name);
+  require(found != std::end(row_sizes), "bench", Where(), "--sizes: of ", names, "; given ", name);
+  return *found;
+}
+
 }  // namespace
 
 void bench_rows(const RowsOptions& options) {
-  const RowSizes& sizes = options.sizes == "small" ? small_sizes : large_sizes;
-  // About as large as what most rows read and write, which may lie in a large cache, call after call.
-  const int64_t bytes = options.sizes == "small" ? 12 * sizes.tokens * sizes.width : 3 * large_bytes;
-  const MachineLimits before = measure_limits(bytes);
+  std::vector<const RowSizes*> chosen;
+  for (const std::string& name : options.sizes) chosen.push_back(&sizes_called(name));
+  LimitsBySize limits;
   std::vector<TimedRow> rows;
   std::set<std::string> called;
-  for (const RowCase& one : row_cases(sizes)) {
-    const Look look(one);
-    called.insert(look.row);
-    rows.push_back({one.variant, look, time_case(one)});
-  }
-  const MachineLimits limits = measure_limits(bytes, before);
+  for (const RowSizes* sizes : chosen)
+    for (const RowCase& one : row_cases(*sizes)) {
+      const Look look(one);
+      called.insert(look.row);
+      rows.push_back({sizes->name, one.variant, look, time_case(one)});
+    }
+  limits.measure();
   const std::vector<std::string> missing = rows_without(called);
-  options.json ? print_json(options.sizes, rows, missing, limits) : print(rows, missing, limits);
+  options.json ? print_json(rows, missing, limits) : print(rows, missing, limits);
   if (!options.plot.empty()) plot(options, rows, limits);
 }
 

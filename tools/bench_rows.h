@@ -7,9 +7,15 @@
 
 namespace cinta::tools {
 
-/// Shapes that rows are called on.
+/// Shapes that rows are called on: those of a BERT's step.
 struct RowSizes {
+  const char* name;
   int64_t tokens, width, inner, heads, sequence, vocabulary, masked;
+};
+inline constexpr RowSizes row_sizes[] = {
+    {"mini", 2048, 256, 1024, 4, 128, 30522, 320},
+    {"base", 1024, 768, 3072, 12, 128, 30522, 160},
+    {"large", 8192, 768, 3072, 12, 512, 30522, 640},  // beyond most caches
 };
 
 /// Calls one row, always in the same way.
@@ -21,12 +27,12 @@ struct RowCase {
 std::vector<RowCase> row_cases(const RowSizes& sizes);
 
 struct RowsOptions {
-  std::string sizes = "small";
+  std::vector<std::string> sizes = {"mini", "base", "large"};
   int threads = 0;  ///< 0: all
   bool json = false;
   std::string plot;  ///< SVG file; none if empty
 };
-/// Measures and prints.
+/// Measures and prints. Throws ValueError for a name that `row_sizes` has not.
 void bench_rows(const RowsOptions& options);
 
 }  // namespace cinta::tools

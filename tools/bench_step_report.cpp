@@ -21,7 +21,10 @@ std::string name_of(const StepSubject& subject) {
   std::string out = subject.model;
   for (size_t i = 0; i < subject.sizes.size(); ++i) out += join(i ? "-" : " ", subject.sizes[i]);
   out += join(", batch of ", subject.batch);
-  if (subject.sequence) out += join(" x ", subject.sequence, " tokens, ", subject.masked, " of each masked");
+  if (subject.sequence) out += join(" x ", subject.sequence, " tokens");
+  if (subject.masked) out += join(", ", subject.masked, " of each masked");
+  if (subject.dropout > 0) out += join(", dropout ", formatted("%g", subject.dropout));
+  for (size_t i = 0; i < subject.without.size(); ++i) out += join(i ? ", " : ", without ", subject.without[i]);
   return out;
 }
 
@@ -83,7 +86,9 @@ void print_step_json(const StepSubject& subject, const StepTimes& times, const M
   if (!subject.sizes.empty()) out["layers"] = subject.sizes;
   out["precision"] = subject.precision;
   out["batch"] = subject.batch;
-  if (subject.sequence) out.update(Json{{"sequence", subject.sequence}, {"masked", subject.masked}});
+  if (subject.sequence)
+    out.update(Json{{"sequence", subject.sequence}, {"masked", subject.masked}, {"dropout", subject.dropout}});
+  if (!subject.without.empty()) out["without"] = subject.without;
   out.update(Json{{"machine", train::machine_text()},
                   {"build", train::build_text()},
                   {"limits",
