@@ -44,8 +44,20 @@ class Options {
     const auto found = values_.find(name);
     return found == values_.end() ? otherwise : found->second;
   }
-  int64_t get(const std::string& name, int64_t otherwise) { return std::stoll(get(name, std::to_string(otherwise))); }
-  double get(const std::string& name, double otherwise) { return std::stod(get(name, std::to_string(otherwise))); }
+  int64_t get(const std::string& name, int64_t otherwise) {
+    return number(name, std::to_string(otherwise),
+                  [](const std::string& word, size_t* end) { return static_cast<int64_t>(std::stoll(word, end)); });
+  }
+  double get(const std::string& name, double otherwise) {
+    return number(name, std::to_string(otherwise),
+                  [](const std::string& word, size_t* end) { return std::stod(word, end); });
+  }
+  /// get(), at least 1.
+  int64_t count(const std::string& name, int64_t otherwise) {
+    const int64_t value = get(name, otherwise);
+    cinta::require(value >= 1, "benchmark", cinta::Where(), "--", name.c_str(), " is at least 1, given ", value);
+    return value;
+  }
   /// Throws ValueError for an option that nobody knows, listing those there are.
   void finish() const {
     std::string known;
@@ -56,6 +68,18 @@ class Options {
   }
 
  private:
+  /// What `read(word, end)` makes of a whole word.
+  template <class Read>
+  auto number(const std::string& name, const std::string& otherwise, Read read) -> decltype(read(name, nullptr)) {
+    const std::string word = get(name, otherwise);
+    size_t end = 0;
+    try {
+      const auto value = read(word, &end);
+      if (end == word.size()) return value;
+    } catch (const std::logic_error&) {  // no number, or none that fits
+    }
+    throw cinta::ValueError(cinta::join("[benchmark] --", name.c_str(), " is a number, given ", word.c_str()));
+  }
   std::map<std::string, std::string> values_, asked_;
 };
 
@@ -92,7 +116,6 @@ inline std::string date() { return cinta::train::local_time(cinta::train::second
 inline Json machine() {
   const std::string flags = " " + proc_field("/proc/cpuinfo", "flags") + " ";
   auto can = [&](const char* flag) { return flags.find(std::string(" ") + flag + " ") != std::string::npos; };
-  const char* isa = std::getenv("CINTA_ISA");
   return {{"date", date()},
           {"processor", proc_field("/proc/cpuinfo", "model name")},
           {"processors", std::thread::hardware_concurrency()},
@@ -101,7 +124,7 @@ inline Json machine() {
           {"avx512", can("avx512f")},
           {"avx512_bf16", can("avx512_bf16")},
           {"amx", can("amx_bf16")},
-          {"forced_isa", isa ? isa : ""},
+          {"runs_on", cinta::train::machine_text()},  // with the instruction set that is used
           {"memory_bytes", static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE)},
           {"build", cinta::train::build_text()}};
 }

@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "cinta/autograd/autocast.h"
+#include "cinta/autograd/narrow_products.h"
 #include "cinta/backends/captured_step.h"
 #include "cinta/train/precision.h"
 #include "workload.h"
@@ -62,6 +63,7 @@ class Stepper {
     }
     autograd::backward(loss);
     optimizer_.update();
+    if (autocast_ && autocast_->products) autocast_->products->update(optimizer_.gradient_factor());
     return detach(loss);
   }
   Workload& workload_;
@@ -126,14 +128,14 @@ void report(Stepper& stepper, Json result, int64_t warm_up, int64_t steps, const
 
 void main_program(Options options) {
   Json description;
-  const int64_t thread_count = options.get("threads", int64_t{threads()});
+  const int64_t thread_count = options.count("threads", int64_t{threads()});
   set_threads(static_cast<int>(thread_count));
   const int64_t resident_before = peak_resident_bytes();
   const std::unique_ptr<Workload> workload = make_workload(options, description);
   const std::string optimizer_name = options.get("optimizer", std::string("adamw"));
   const std::string export_path = options.get("export", std::string()), json = options.get("json", std::string());
   const std::string precision = options.get("precision", std::string("fp32"));
-  const int64_t steps = options.get("steps", int64_t{20}), warm_up = options.get("warm-up", int64_t{5});
+  const int64_t steps = options.count("steps", int64_t{20}), warm_up = options.get("warm-up", int64_t{5});
   const bool serving = options.get("serve", int64_t{0}), captured = options.get("captured", int64_t{0});
   options.finish();
   const int64_t captures = captured ? 2 * description["batches"].get<int64_t>() : 0;

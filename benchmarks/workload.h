@@ -51,8 +51,10 @@ class BertWorkload : public Workload {
       data::Batch host;
       host.step = i;
       host.ids = random_indices("ids", i, size.batch * size.sequence, config.vocab_size);
-      for (int64_t length : random_indices("lengths", i, size.batch, size.sequence - 2))
-        host.lengths.push_back(static_cast<int32_t>(size.ragged ? 2 + length : size.sequence));
+      host.lengths.assign(static_cast<size_t>(size.batch), static_cast<int32_t>(size.sequence));
+      if (size.ragged)
+        for (size_t b = 0; int64_t length : random_indices("lengths", i, size.batch, size.sequence - 2))
+          host.lengths[b++] = static_cast<int32_t>(2 + length);
       host.rows = masked_rows(host, size);
       host.labels = random_indices("labels", i, static_cast<int64_t>(host.rows.size()), config.vocab_size);
       const Shape items{static_cast<int64_t>(host.rows.size())};
@@ -133,19 +135,22 @@ class MlpWorkload : public Workload {
 inline std::unique_ptr<Workload> make_workload(Options& options, Json& description) {
   const std::string name = options.get("model", std::string("mini"));
   const bool mlp = name.starts_with("mlp");
-  const int64_t batch = options.get("batch", int64_t{name == "mlp"         ? 128
-                                                     : name == "mlp-small" ? 64
-                                                     : name == "base"      ? 8
-                                                                           : 16});
-  const int64_t sequence = options.get("sequence", int64_t{128}), masked = options.get("masked", int64_t{20});
-  const int64_t vocabulary = options.get("vocab", int64_t{30522}), batches = options.get("batches", int64_t{4});
-  const double dropout = options.get("dropout", 0.0);
-  const bool ragged = options.get("ragged", int64_t{0});
+  const int64_t batch = options.count("batch", int64_t{name == "mlp"         ? 128
+                                                       : name == "mlp-small" ? 64
+                                                       : name == "base"      ? 8
+                                                                             : 16});
+  const int64_t batches = options.count("batches", int64_t{4});
   description = {{"model", name}, {"batch", batch}, {"batches", batches}};
   if (mlp)
     return std::make_unique<MlpWorkload>(
         name == "mlp" ? std::vector<int64_t>{784, 512, 512, 10} : std::vector<int64_t>{784, 256, 128, 10}, batch,
         batches);
+  const int64_t sequence = options.count("sequence", int64_t{128}), masked = options.count("masked", int64_t{20});
+  const int64_t vocabulary = options.count("vocab", int64_t{30522});
+  const double dropout = options.get("dropout", 0.0);
+  const bool ragged = options.get("ragged", int64_t{0});
+  require(!ragged || sequence > 2, "benchmark", Where(), "--ragged draws lengths from 2 to --sequence - 1, given ",
+          sequence);
   models::BertConfig config = models::BertConfig::named(name);
   config.num_hidden_layers = options.get("layers", config.num_hidden_layers);
   config.vocab_size = vocabulary;
