@@ -1,7 +1,7 @@
 """The opponent of `cinta train bert` in same_time: the same recipe in PyTorch, on what benchmark_recipe exported.
 
-As many steps as fit the time by the pace of the first thirty, with a linear schedule over them; then the loss on the
-held-out part. A compiler's time is not counted.
+As many steps as it is told, or as fit the time by the pace of the first thirty, with a linear schedule over them; then
+the loss on the held-out part. A compiler's time is not counted.
 """
 import argparse
 import json
@@ -58,6 +58,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("file", help="what benchmark_recipe --export wrote")
     parser.add_argument("--seconds", type=float, default=180)
+    parser.add_argument("--steps", type=int, default=0, help="instead of what fits --seconds")
     parser.add_argument("--precision", default="fp32", choices=("fp32", "bf16", "pure"))
     parser.add_argument("--compiled", action="store_true")
     parser.add_argument("--threads", type=int, default=0)
@@ -66,7 +67,7 @@ def main():
         torch.set_num_threads(options.threads)
     trial = Recipe(options.file, "adamw", options.precision, options.compiled)
     trial.train(6, 10000)
-    steps = round(options.seconds * PACE_STEPS / trial.train(PACE_STEPS, 10000))
+    steps = options.steps or round(options.seconds * PACE_STEPS / trial.train(PACE_STEPS, 10000))
     recipe = Recipe(options.file, "adamw", options.precision, options.compiled)
     recipe.model.attention = trial.model.attention
     seconds = recipe.train(steps, steps)
