@@ -94,29 +94,44 @@ struct Job {
   bool packs;            ///< whether rows of a are packed
   SharedLeft* shared;    ///< where the tiles of all stripes find them, or null
 
+  /// What a tile of the loop multiplies: a block of rows of a by a stripe of b.
+  struct Place {
+    int64_t stripe, block, begin, end;  ///< begin, end: rows
+    int64_t end_of_half;                ///< rows of the half that the block is of
+    bool ends_half;                     ///< the next tile has the next stripe
+  };
+  Place place_of(int64_t tile) const {
+    const int64_t of_half = blocks / halves, half = tile / (of_half * stripes), block = half * of_half + tile % of_half;
+    const auto first_row = [&](int64_t of) {
+      return std::min(p.m, of * ((p.m + panel_rows - 1) / panel_rows) / blocks * panel_rows);
+    };
+    return {.stripe = tile / of_half % stripes,
+            .block = block,
+            .begin = first_row(block),
+            .end = first_row(block + 1),
+            .end_of_half = first_row((half + 1) * of_half),
+            .ends_half = tile % of_half == of_half - 1};
+  }
+
   void multiply_tile(int64_t tile) const {
-    const int64_t of_half = blocks / halves, stripe = tile / of_half % stripes,
-                  block = tile / (of_half * stripes) * of_half + tile % of_half;
-    const int64_t first = first_of(stripe), count = first_of(stripe + 1) - first;
-    const Operand next = stripe_at(std::min(stripe + 1, stripes - 1));
-    const bool next_is_due = tile % of_half == of_half - 1 && stripe + 1 < stripes;
-    const auto first_row = [&](int64_t of) { return of * ((p.m + panel_rows - 1) / panel_rows) / blocks * panel_rows; };
-    const Room room = take_room();                         // by every tile: a plan of a step's memory asks one of them
-    if (first_row(block) == first_row(block + 1)) return;  // fewer rows than blocks
-    pack(stripe, room);
-    const int64_t end_of_half = std::min(p.m, first_row(block / of_half * of_half + of_half)),
-                  item = size_of(p.a.dtype);
-    const bool is_first = shared && stripe == 0, finds_packed = shared && stripe > 0 && shared->is_whole(block);
+    const Place at = place_of(tile);
+    const Room room = take_room();   // by every tile: a plan of a step's memory asks one of them
+    if (at.begin == at.end) return;  // fewer rows than blocks
+    pack(at.stripe, room);
+    const int64_t first = first_of(at.stripe), count = first_of(at.stripe + 1) - first;
+    const bool packs_for_all = shared && at.stripe == 0,
+               finds_packed = shared && at.stripe > 0 && shared->is_whole(at.block);
+    const Operand next = stripe_at(std::min(at.stripe + 1, stripes - 1));
+    const bool next_is_due = at.ends_half && at.stripe + 1 < stripes;
     int64_t line = 0;  // of the next stripe
-    for (int64_t i = first_row(block); i < std::min(p.m, first_row(block + 1)); i += panel_rows) {
+    for (int64_t i = at.begin; i < at.end; i += panel_rows) {
       const int64_t above = std::max<int64_t>(0, i + panel_rows - p.m);  // at the lower edge, rows done before
       const Left left = finds_packed ? Left{shared->panel(i), panel_rows}
-                                     : left_rows(i - above, is_first ? shared->panel(i) : room.left);
+                                     : left_rows(i - above, packs_for_all ? shared->panel(i) : room.left);
       for (int64_t c = 0; c < count; ++c) {
         LinesAhead ahead;
-        if (c + 1 == count && i + 2 * panel_rows <= end_of_half)
-          ahead = finds_packed ? shared->lines(i + panel_rows)
-                               : LinesAhead{p.a.at(i + panel_rows, 0), p.a.row * item, panel_rows};
+        if (c + 1 == count && i + 2 * panel_rows <= at.end_of_half)
+          ahead = finds_packed ? shared->lines(i + panel_rows) : lines_of_left(i + panel_rows);
         else if (next_is_due)
           ahead = next.lines(std::exchange(line, line + b.words() / Tile::words_per_line));
         const auto multiply_to = [&](const auto& put) {
@@ -136,10 +151,13 @@ struct Job {
       }
       if (by_lines())
         for (int64_t r = above, j = first * panel_columns; r < panel_rows; ++r)
-          store(p.y.dtype, p.y.at(i - above + r, j), 0, 1, room.lines + r * room.columns, stripe_at(stripe).strips);
+          store(p.y.dtype, p.y.at(i - above + r, j), 0, 1, room.lines + r * room.columns, stripe_at(at.stripe).strips);
     }
-    if (is_first) shared->set_whole(block);
+    if (packs_for_all) shared->set_whole(at.block);
   }
+
+  /// panel_rows rows of a where they lie, from row i on.
+  LinesAhead lines_of_left(int64_t i) const { return {p.a.at(i, 0), p.a.row * size_of(p.a.dtype), panel_rows}; }
 
   /// A thread's workspace: a packed stripe and its bias; rows of a that are packed or widened; and of widened operands,
   /// where the results are narrow, those of a stripe's columns.
