@@ -42,7 +42,7 @@ class Context {
   void capture(Context& outside) { outside_ = &outside; }
   bool captures() const { return outside_; }
   /// Of a capture the context outside it, whose memory outlives the captured step; else this one.
-  Context& lasting() { return outside_ ? *outside_ : *this; }
+  Context& lasting() { return outside_ ? outside_->lasting() : *this; }
   /// Throws ValueError where this context captures: a replay would repeat what the host gave or saw once.
   void check_copy(const char* what, Where where) const;
   /// False for a copy that was made before this context began to capture, whose making a replay would not repeat, and
@@ -76,7 +76,7 @@ class Context {
   PerDevice& make_entry(Device device);
   static constexpr int max_indices = 16;                                     ///< devices of one kind
   std::array<std::array<PerDevice*, max_indices>, max_backends> entries_{};  // threads may meet at an empty one
-  Context* outside_ = nullptr;  ///< null: nothing is captured
+  Context* outside_ = nullptr;                                               ///< null: nothing is captured
   std::vector<Callback<void()>> repeated_;
   std::map<const bool*, Flag> flags_;
 };

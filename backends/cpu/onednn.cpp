@@ -119,8 +119,10 @@ std::unique_ptr<Plan> make_plan(const Key& key) try {
   plan->primitive = dnnl::matmul(found);
   return plan;
 } catch (const dnnl::error& error) {
-  // No implementation at all. Anything else may pass, as a want of memory does, and is not to be remembered.
-  if (error.status != dnnl_unimplemented && error.status != dnnl_invalid_arguments) throw;
+  // A want of memory may pass, and is not remembered as what lasts: no implementation, or none that may run here.
+  if (error.status == dnnl_out_of_memory)
+    throw OutOfMemory(join("[matmul] oneDNN has no memory to plan a product of ", key.m, " x ", key.k, " and ", key.k,
+                           " x ", key.n, " values"));
   return nullptr;
 }
 

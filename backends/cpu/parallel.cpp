@@ -75,14 +75,15 @@ void parallel_tiles(int64_t count, int64_t grain, void (*body)(const void*, int6
   if (Team* const helpers = tiles > 1 ? team() : nullptr) {
     if (!once) return helpers->claim(tiles, call, &run);
     helpers->each(call, &run);
-    // Tiles of few may fall to any thread: those without one do the last, too, one after another.
+    // Tiles of few may fall to any thread, and the last may be smaller: those that had no other do the first, too, one
+    // after another.
     std::mutex one_at_a_time;
-    const auto run_last = [&](int64_t thread) {
+    const auto run_first = [&](int64_t thread) {
       const std::lock_guard lock(one_at_a_time);
-      if (thread >= tiles) run(tiles - 1);
+      if (thread >= tiles - 1) run(0);
     };
-    return helpers->each([](const void* last, int64_t thread) { (*static_cast<decltype(&run_last)>(last))(thread); },
-                         &run_last);
+    return helpers->each([](const void* first, int64_t thread) { (*static_cast<decltype(&run_first)>(first))(thread); },
+                         &run_first);
   }
   for (int64_t tile = 0; tile < (once ? std::min<int64_t>(tiles, 1) : tiles); ++tile) run(tile);
 }
