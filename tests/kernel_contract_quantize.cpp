@@ -1,4 +1,5 @@
 // Contracts of the rows behind narrow products.
+#include <bit>
 #include <catch2/catch.hpp>
 #include <cmath>
 
@@ -197,12 +198,14 @@ TEST_CASE("what is too large for a format and what vanishes in it is counted", "
     check_counts<f8e5m2>(Dtype::f8e5m2, device);
     check_counts<f8e4m3fnuz>(Dtype::f8e4m3fnuz, device);
     check_counts<f8e5m2fnuz>(Dtype::f8e5m2fnuz, device);
-    // TF32 has the range of f32: only infinity is too large, and only the smallest subnormal numbers vanish.
-    const Tensor x = from_values(std::vector<float>{1e-42f, -1e-42f, 1e-39f, 0, NAN, INFINITY, 3e38f, 1}, {2, 4},
-                                 device),
+    // TF32 has about the range of f32, whose largest numbers and smallest subnormal ones it has not.
+    const float all_ones = std::bit_cast<float>(0xffffffffu), largest = 0x1.ffcp127f;
+    const Tensor x = from_values(
+                     std::vector<float>{1e-42f, -1e-42f, 1e-39f, all_ones, NAN, INFINITY, 3.4028235e38f, largest},
+                     {2, 4}, device),
                  codes = empty({2, 4}, Dtype::f32, device), counts = zeros({3}, Dtype::i64, device);
     kernels::quantize(device, codes, x, {}, {2, 4}, counts);
-    CHECK(to_vector<int64_t>(counts) == std::vector<int64_t>{8, 1, 2});
+    CHECK(to_vector<int64_t>(counts) == std::vector<int64_t>{8, 2, 2});
   }
 }
 

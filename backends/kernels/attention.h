@@ -6,18 +6,18 @@
 namespace cinta::kernels {
 
 struct Attention {
-  float scale = 1;      ///< of the scores, usually 1/sqrt(head size)
+  float scale = 1;  ///< of the scores, usually 1/sqrt(head size)
   /// Query i sees keys 0..i. Of a sequence with a NaN or infinity, queries before it may get NaN too: what they do not
   /// see may be multiplied by 0.
   bool causal = false;
-  View lengths;         ///< i32[B]: keys and queries at or beyond a sample's length do not exist; absent: all do
-  View offsets;         ///< i32[N+1] from 0, rising: of N sequences laid end to end in one sample (B = 1, S = T),
-                        ///< sequence n is offsets[n] .. offsets[n+1]; keys of another one, and what lies beyond the
-                        ///< last, do not exist. Absent: a sample is one sequence. Not together with lengths
-  Dropout dropout;      ///< on the probabilities; row of the mask = (sample * heads + head) * queries + query
-  View rows;  ///< i64[R], contiguous: queries at these positions alone, numbers in the flattened [B*T], in any
-              ///< order. q, o, dq and dO are [1,H,R,D] then, lse [1,H,R]; query and queries above are those
-              ///< of the whole, which has T. Rows at no position are not written. Absent: all queries
+  View lengths;     ///< i32[B]: keys and queries at or beyond a sample's length do not exist; absent: all do
+  View offsets;     ///< i32[N+1] from 0, rising: of N sequences laid end to end in one sample (B = 1, S = T),
+                    ///< sequence n is offsets[n] .. offsets[n+1]; keys of another one, and what lies beyond the
+                    ///< last, do not exist. Absent: a sample is one sequence. Not together with lengths
+  Dropout dropout;  ///< on the probabilities; row of the mask = (sample * heads + head) * queries + query
+  View rows;        ///< i64[R], contiguous: queries at these positions alone, numbers in the flattened [B*T], in any
+                    ///< order. q, o, dq and dO are [1,H,R,D] then, lse [1,H,R]; query and queries above are those
+                    ///< of the whole, which has T. Rows at no position are not written. Absent: all queries
 };
 
 /// o[B,H,S,D] from q[B,H,S,D], k,v[B,H,T,D] (any strides with a contiguous last dimension); lse[B,H,S] = logsumexp of

@@ -40,8 +40,9 @@ inline constinit Kernel<void(View state, View factor, ScaleRule, bool most_recen
     "update_delayed_scale"};
 
 /// codes[M,K] = x[M,K] * scale of its block, multiplied in f32, then to nearest; too large values, infinities too,
-/// become the largest. codes of f32 hold TF32 numbers. Contiguous; scales (as above) may be absent: 1. counts (i64[3],
-/// may be absent) grow by the number of elements, those that were too large, and those other than 0 that became 0.
+/// become the largest. codes of f32 hold TF32 numbers, infinities among them. Contiguous; scales (as above) may be
+/// absent: 1. counts (i64[3], may be absent) grow by the number of elements, those that were too large, and those other
+/// than 0 that became 0.
 inline constinit Kernel<void(View codes, View x, View scales, Blocks, View counts)> quantize{"quantize"};
 
 /// y[M,N] = a b^T + beta * y, where a[M,K] and b[N,K] are codes times the inverse scale of their block; contiguous, so

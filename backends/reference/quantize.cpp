@@ -70,7 +70,8 @@ double scale_of(const View& scales, int which, int64_t row, int64_t column, Bloc
 }
 
 void quantize_matrix(View codes, View x, View scales, Blocks blocks, View counts) {
-  const auto facts = std::ranges::find(float_formats, name_of(codes.dtype), &FormatFacts::name);
+  const std::string_view format = codes.dtype == Dtype::f32 ? "tf32" : name_of(codes.dtype);
+  const auto facts = std::ranges::find(float_formats, format, &FormatFacts::name);
   const double largest = facts == std::end(float_formats) ? INFINITY : facts->largest;
   int64_t too_large = 0, vanished = 0;
   for (const Index& i : Indices(x.shape)) {

@@ -101,14 +101,16 @@ Counts encode(NarrowFloat<Bits, E, M, Bias, S, Usual>* out, const float* x, floa
 
 /// To TF32, in f32.
 Counts encode(float* out, const float* x, float scale, int64_t count) {
+  constexpr uint32_t largest = 0x7f7fe000u;  // of TF32
   int32_t too_large = 0, vanished = 0;
 #pragma omp simd reduction(+ : too_large, vanished)
   for (int64_t i = 0; i < count; ++i) {
     const uint32_t word = std::bit_cast<uint32_t>(x[i] * scale), magnitude = word & 0x7fffffffu;
     const uint32_t rounded = (word + 0xfffu + ((word >> 13) & 1u)) & ~0x1fffu;
-    out[i] = std::bit_cast<float>(magnitude > 0x7f800000u ? word | 0x400000u : rounded);
-    too_large += static_cast<int32_t>(magnitude == 0x7f800000u);
-    vanished += static_cast<int32_t>((rounded & 0x7fffffffu) == 0 && x[i] != 0);
+    const bool is_nan = magnitude > 0x7f800000u;
+    out[i] = std::bit_cast<float>(is_nan ? word | 0x400000u : rounded);
+    too_large += static_cast<int32_t>(!is_nan && magnitude > largest);
+    vanished += static_cast<int32_t>(!is_nan && (rounded & 0x7fffffffu) == 0 && x[i] != 0);
   }
   return {too_large, vanished};
 }
