@@ -59,7 +59,7 @@ enum class Balance { samples, tokens };
 /// laid end to end, so all have the same size and no sample is left out.
 /// With lengths, draws change places within windows of consecutive batches until these have about as many tokens: the
 /// sums of a window's batches differ by the difference of two lengths at most. A draw may so be seen in the steps of
-/// the epoch before or after its own, less than a window away.
+/// the epoch before or after its own, less than a window away; where one ends, a batch may have a sample twice.
 class Order {
  public:
   /// `lengths` are those of all samples, in tokens, and must outlive this; without any, batches are not balanced.
