@@ -52,10 +52,11 @@ class Options {
     return number(name, std::to_string(otherwise),
                   [](const std::string& word, size_t* end) { return std::stod(word, end); });
   }
-  /// get(), at least 1.
-  int64_t count(const std::string& name, int64_t otherwise) {
+  /// get(), from `least` to a thousand million.
+  int64_t count(const std::string& name, int64_t otherwise, int64_t least = 1) {
     const int64_t value = get(name, otherwise);
-    cinta::require(value >= 1, "benchmark", cinta::Where(), "--", name.c_str(), " is at least 1, given ", value);
+    cinta::require(value >= least && value <= 1'000'000'000, "benchmark", cinta::Where(), "--", name.c_str(), " is ",
+                   least, " to 1000000000, given ", value);
     return value;
   }
   /// Throws ValueError for an option that nobody knows, listing those there are.

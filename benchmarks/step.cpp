@@ -135,7 +135,7 @@ void main_program(Options options) {
   const std::string optimizer_name = options.get("optimizer", std::string("adamw"));
   const std::string export_path = options.get("export", std::string()), json = options.get("json", std::string());
   const std::string precision = options.get("precision", std::string("fp32"));
-  const int64_t steps = options.count("steps", int64_t{20}), warm_up = options.get("warm-up", int64_t{5});
+  const int64_t steps = options.count("steps", int64_t{20}), warm_up = options.count("warm-up", 5, 0);
   const bool serving = options.get("serve", int64_t{0}), captured = options.get("captured", int64_t{0});
   options.finish();
   const int64_t captures = captured ? 2 * description["batches"].get<int64_t>() : 0;

@@ -86,15 +86,16 @@ void save_weights(const Module& module, const std::string& path, Where where) {
 
 std::string model_name(const std::string& directory, Where where) {
   const std::string path = directory + "/config.json";
-  return model_name_in(data::read_file(path, data::maximum_file_bytes, where), path, where);
+  const std::string name = model_name_in(data::read_file(path, data::maximum_file_bytes, where), path, where);
+  require<FileError>(!name.empty(), "config", where, path, ": has neither architectures nor a model_type");
+  return name;
 }
 
 std::string model_name_in(const std::string& text, const std::string& path, Where where) {
   const nlohmann::json config = data::parse_json_object(text, "config", path, where);
   const nlohmann::json classes = config.value("architectures", nlohmann::json());
   const nlohmann::json name = classes.is_array() && !classes.empty() ? classes[0] : config.value("model_type", classes);
-  require<FileError>(name.is_string(), "config", where, path, ": has neither architectures nor a model_type");
-  return name;
+  return name.is_string() ? name : "";
 }
 
 std::string LoadReport::text() const {

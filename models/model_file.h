@@ -17,7 +17,7 @@ void save_weights(const Module& module, const std::string& path, Where where = W
 /// The class that the config.json in `directory` names ("BertForMaskedLM"), or where it names none its model_type
 /// ("mlp"). Throws FileError where there is neither.
 std::string model_name(const std::string& directory, Where where = Where::current());
-/// The same of a config.json's text; `path` names it in errors.
+/// The same of a config.json's text, empty where it names neither; `path` is for errors.
 std::string model_name_in(const std::string& text, const std::string& path, Where where = Where::current());
 
 /// What loading did, by name.

@@ -105,10 +105,11 @@ struct EmbeddingSum {
     const Device device = word.device();
     Tensor out = empty({id.size(0), id.size(1), word.size(1)}, word.dtype(), device);
     const Tensor flat_kinds = kind ? as_flat(kind) : Tensor(), flat_places = place ? as_flat(place) : Tensor();
-    const Tensor all_positions = contiguous(position);
-    View met = all_positions.view();
-    if (!place) met.shape[0] = id.size(1);  // who watches counts what is read
-    kernels::embedding_sum(device, as_rows(out), contiguous(word), met, contiguous(type), as_flat(id),
+    const Tensor all_places = contiguous(position), all_kinds = contiguous(type);
+    View places_met = all_places.view(), kinds_met = all_kinds.view();  // who watches counts what is read
+    if (!place) places_met.shape[0] = id.size(1);
+    if (!kind) kinds_met.shape[0] = 1;
+    kernels::embedding_sum(device, as_rows(out), contiguous(word), places_met, kinds_met, as_flat(id),
                            flat_kinds.view(), flat_places.view(), id.size(1), context().status(device));
     return out;
   }

@@ -111,8 +111,8 @@ TEST_CASE("cinta bench step counts the rows of tables that tokens can meet", "[c
   const Scratch scratch;
   const json step = bench(
       {"step", "--config", small_bert(scratch), "--batch=1", "--sequence=8", "--masked=2", "--steps=2", "--warmup=0"});
-  const double row = 32 * 4, tokens = 8;  // of 99 words 8, of 16 positions 8, of the 2 types both; the result, the ids
-  CHECK(row_of(step, "embedding_sum", "forward").at("bytes") == row * (3 * tokens + 2) + 8 * tokens);
+  const double row = 32 * 4, tokens = 8;  // of 99 words 8, of 16 positions 8, of the 2 types one; the result, the ids
+  CHECK(row_of(step, "embedding_sum", "forward").at("bytes") == row * (3 * tokens + 1) + 8 * tokens);
 }
 
 TEST_CASE("cinta bench step says what dropout a step has and what it does without", "[command_bench]") {
@@ -122,6 +122,10 @@ TEST_CASE("cinta bench step says what dropout a step has and what it does withou
   CHECK(bench(of_file).at("dropout") == 0.1);
   CHECK(!bench(of_file).contains("without"));
   CHECK(bench(of_file + Arguments{"--dropout", "0"}).at("dropout") == 0);
+  const std::string of_attention = scratch / "attention.json";
+  write_bytes(of_attention, R"({"vocab_size": 99, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2,
+    "intermediate_size": 64, "max_position_embeddings": 16, "hidden_dropout_prob": 0})");  // and no class
+  CHECK(bench(Arguments{"step", "--config", of_attention} + small).at("attention_dropout") == 0.1);
   const json named = bench(Arguments{"step", "--model", "bert-tiny"} + small + Arguments{"--without", "attention"});
   CHECK(named.at("dropout") == 0);
   CHECK(named.at("without") == json({"attention"}));
@@ -142,6 +146,7 @@ TEST_CASE("cinta bench step times the class that a file names", "[command_bench]
                 {"CharacterTransformer", "no masked tokens", "2"});
   check_refused({"bench", "step", "--config", small_bert(scratch, "BertForTokenClassification"), "--sequence=8"},
                 {"BertForTokenClassification"});
+  check_refused({"bench", "step", "--config", small_bert(scratch, "mlp"), "--sequence=8"}, {"an MLP's", "--layers"});
 }
 
 TEST_CASE("cinta bench step knows how much a row has to do", "[command_bench]") {

@@ -39,7 +39,8 @@ SampleModel bert_of(const StepOptions& options) {
     const std::string text = data::read_file(options.config);
     out.config = models::BertConfig::from_json(text, options.config);
     const std::string name = models::model_name_in(text, options.config);
-    if (name != "BertModel" && name != "bert") out.architecture = name;
+    require<FileError>(name != "mlp", "bench", Where(), options.config, ": an MLP's; --model mlp takes its --layers");
+    if (name != "BertModel" && name != "bert" && !name.empty()) out.architecture = name;
   }
   if (options.config.empty() || options.dropout_given->count())
     out.config.hidden_dropout_prob = out.config.attention_probs_dropout_prob = options.dropout;
@@ -72,6 +73,7 @@ SampleStep make_sample(const StepOptions& options, StepSubject& subject) {
   const bool masks = bert.architecture == "BertForMaskedLM" || bert.architecture == "BertForPreTraining";
   subject.unit = "tokens";
   subject.dropout = bert.config.hidden_dropout_prob;
+  subject.attention_dropout = bert.config.attention_probs_dropout_prob;
   subject.sequence = options.sequence;
   subject.masked = masks || options.masked_given->count() ? options.masked : 0;
   subject.units = options.batch * options.sequence;
@@ -154,7 +156,7 @@ void add_rows(CLI::App& bench) {
   CLI::App* command = bench.add_subcommand("rows", "every kernel row alone");
   command
       ->add_option("--sizes", options->sizes,
-                   "mini, base: as in a step of that BERT; large: beyond most caches; several with commas")
+                   "mini, base: as in a step of that BERT; large: beyond most caches, some GB; several with commas")
       ->capture_default_str()
       ->delimiter(',');
   add_threads(*command, options->threads);

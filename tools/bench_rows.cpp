@@ -36,9 +36,9 @@ class LimitsBySize {
     }
     for (auto& [bytes, limits] : limits_) limits.flops = flops;
   }
-  /// Those measured on no more bytes than the work goes through, where that can be.
+  /// Those measured on arrays that hold no more than the work's, where that can be.
   const MachineLimits& of(const RowWork& work) const {
-    const auto above = limits_.upper_bound(static_cast<int64_t>(work.bytes));
+    const auto above = limits_.upper_bound(static_cast<int64_t>(work.held));
     return above == limits_.begin() ? above->second : std::prev(above)->second;
   }
   const std::map<int64_t, MachineLimits>& all() const { return limits_; }

@@ -27,8 +27,8 @@ struct RowCase {
 std::vector<RowCase> row_cases(const RowSizes& sizes);
 
 struct RowsOptions {
-  std::vector<std::string> sizes = {"mini", "base", "large"};
-  int threads = 0;  ///< 0: all
+  std::vector<std::string> sizes = {"mini", "base"};
+  int threads = 0;  ///< 0: as many as by default
   bool json = false;
   std::string plot;  ///< SVG file; none if empty
 };

@@ -38,10 +38,10 @@ StepTimes time_steps(const SampleStep& sample, int64_t warmup, int64_t steps);
 
 /// What is said of a step beside its times.
 struct StepSubject {
-  std::string model, unit, precision;     ///< "bert-mini", "tokens", "bf16"
-  std::vector<int64_t> sizes = {};        ///< an MLP's
-  std::vector<std::string> without = {};  ///< fused rows that were done with others
-  double dropout = 0;                     ///< of a BERT
+  std::string model, unit, precision;         ///< "bert-mini", "tokens", "bf16"
+  std::vector<int64_t> sizes = {};            ///< an MLP's
+  std::vector<std::string> without = {};      ///< fused rows that were done with others
+  double dropout = 0, attention_dropout = 0;  ///< of a BERT
   int64_t batch = 0, sequence = 0, masked = 0, units = 0, warmup = 0, steps = 0;
 };
 void print_step(const StepSubject& subject, const StepTimes& times, const MachineLimits& limits);

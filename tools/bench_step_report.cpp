@@ -23,7 +23,9 @@ std::string name_of(const StepSubject& subject) {
   out += join(", batch of ", subject.batch);
   if (subject.sequence) out += join(" x ", subject.sequence, " tokens");
   if (subject.masked) out += join(", ", subject.masked, " of each masked");
-  if (subject.dropout > 0) out += join(", dropout ", formatted("%g", subject.dropout));
+  const double whole = subject.dropout, part = subject.attention_dropout;
+  if (whole > 0 || part > 0) out += join(", dropout ", formatted("%g", whole));
+  if (part != whole) out += join(", of attention ", formatted("%g", part));
   for (size_t i = 0; i < subject.without.size(); ++i) out += join(i ? ", " : ", without ", subject.without[i]);
   return out;
 }
@@ -87,7 +89,10 @@ void print_step_json(const StepSubject& subject, const StepTimes& times, const M
   out["precision"] = subject.precision;
   out["batch"] = subject.batch;
   if (subject.sequence)
-    out.update(Json{{"sequence", subject.sequence}, {"masked", subject.masked}, {"dropout", subject.dropout}});
+    out.update(Json{{"sequence", subject.sequence},
+                    {"masked", subject.masked},
+                    {"dropout", subject.dropout},
+                    {"attention_dropout", subject.attention_dropout}});
   if (!subject.without.empty()) out["without"] = subject.without;
   out.update(Json{{"machine", train::machine_text()},
                   {"build", train::build_text()},

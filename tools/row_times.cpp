@@ -35,16 +35,20 @@ double flops_of(std::string_view row, std::span<const View> views) {
 
 RowWork work_of(std::string_view row, std::span<const View> views) {
   RowWork work{.flops = flops_of(row, views)};
-  for (const View& view : views) work.bytes += bytes_of(view);
+  for (const View& view : views) work.held += bytes_of(view);
+  // Of a table by index only the rows that are met count, each as if it were met once; and of one that is scattered
+  // to, as if it were added to, though it may be set to 0 first.
+  const auto met = [&](size_t table, size_t rows) {
+    work.held -= std::max(0.0, bytes_of(views[table]) - bytes_of(views[rows]));
+  };
+  if (row == "gather_rows") met(1, 0);
+  if (row == "embedding_sum") met(1, 0), met(2, 0), met(3, 0);
+  if (row == "scatter_add_rows") met(0, 1);
+  work.bytes = work.held;
   if (row == "accumulate") work.bytes += bytes_of(views[0]);
   if (row == "adamw") work.bytes += bytes_of(views[0]) + bytes_of(views[2]) + bytes_of(views[3]);
   if (row == "sgd") work.bytes += bytes_of(views[0]) + bytes_of(views[2]);
-  // Of a table by index only the rows that are met count, each as if it were met once; and of one that is scattered
-  // to, as if it were added to, though it may be set to 0 first.
-  const auto met = [&](size_t table, double at_most) { work.bytes -= std::max(0.0, bytes_of(views[table]) - at_most); };
-  if (row == "gather_rows" || row == "embedding_sum") met(1, bytes_of(views[0]));
-  if (row == "embedding_sum") met(2, bytes_of(views[0])), met(3, bytes_of(views[0]));
-  if (row == "scatter_add_rows") met(0, 2 * bytes_of(views[1]));
+  if (row == "scatter_add_rows") work.bytes += std::min(bytes_of(views[0]), bytes_of(views[1]));
   return work;
 }
 

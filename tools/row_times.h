@@ -11,6 +11,7 @@ namespace cinta::tools {
 struct RowWork {
   double flops = 0;  ///< multiplications and additions of matrix products and attention, else 0
   double bytes = 0;  ///< of tensors read and written, each once; one updated in place counts twice
+  double held = 0;   ///< the same, but each counts once
 };
 RowWork work_of(std::string_view row, std::span<const View> views);
 
