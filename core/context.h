@@ -41,7 +41,7 @@ class Context {
   /// From now on what happens here is captured, to be replayed; `outside` is where that was asked for.
   void capture(Context& outside) { outside_ = &outside; }
   bool captures() const { return outside_; }
-  /// Of a capture the context outside it, whose memory outlives the captured step; else this one.
+  /// Of a capture the context outside of it, and of any around it, whose memory outlives the captured step; else this.
   Context& lasting() { return outside_ ? outside_->lasting() : *this; }
   /// Throws ValueError where this context captures: a replay would repeat what the host gave or saw once.
   void check_copy(const char* what, Where where) const;

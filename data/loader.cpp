@@ -57,7 +57,7 @@ Order::Order(int64_t count, int64_t batch_size, uint64_t seed, Where where, std:
   require(batch_size > 0, "loader", where, "batch size must be positive, given ", batch_size);
   require(lengths.empty() || std::ssize(lengths) == count, "loader", where, "a length for each of ", count,
           " samples, or none, given ", lengths.size());
-  // No longer than an epoch, so that a window has a sample twice at most.
+  // No longer than an epoch, so that a window of several batches has a sample twice at most.
   window_batches_ = std::clamp(count / batch_size, int64_t{1}, most_window_batches);
 }
 

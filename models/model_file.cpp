@@ -95,7 +95,9 @@ std::string model_name_in(const std::string& text, const std::string& path, Wher
   const nlohmann::json config = data::parse_json_object(text, "config", path, where);
   const nlohmann::json classes = config.value("architectures", nlohmann::json());
   const nlohmann::json name = classes.is_array() && !classes.empty() ? classes[0] : config.value("model_type", classes);
-  return name.is_string() ? name : "";
+  const bool names_none = name.is_null() || (name.is_array() && name.empty());
+  require<FileError>(names_none || name.is_string(), "config", where, path, ": architectures or model_type is no name");
+  return names_none ? "" : name;
 }
 
 std::string LoadReport::text() const {

@@ -146,7 +146,12 @@ TEST_CASE("cinta bench step times the class that a file names", "[command_bench]
                 {"CharacterTransformer", "no masked tokens", "2"});
   check_refused({"bench", "step", "--config", small_bert(scratch, "BertForTokenClassification"), "--sequence=8"},
                 {"BertForTokenClassification"});
-  check_refused({"bench", "step", "--config", small_bert(scratch, "mlp"), "--sequence=8"}, {"an MLP's", "--layers"});
+  const auto refused = [&](const char* config, const Parts& parts) {
+    write_bytes(scratch / "other.json", config);
+    check_refused({"bench", "step", "--config", scratch / "other.json", "--sequence=8"}, parts);
+  };
+  refused(R"({"model_type": "mlp", "sizes": [4, 2]})", {"an MLP's", "--layers"});
+  refused(R"({"model_type": "bert", "architectures": [5]})", {"other.json", "is no name"});
 }
 
 TEST_CASE("cinta bench step knows how much a row has to do", "[command_bench]") {

@@ -37,9 +37,9 @@ SampleModel bert_of(const StepOptions& options) {
     out.config = models::BertConfig::named(name.starts_with(prefix) ? name.substr(prefix.size()) : name);
   } else {
     const std::string text = data::read_file(options.config);
-    out.config = models::BertConfig::from_json(text, options.config);
     const std::string name = models::model_name_in(text, options.config);
     require<FileError>(name != "mlp", "bench", Where(), options.config, ": an MLP's; --model mlp takes its --layers");
+    out.config = models::BertConfig::from_json(text, options.config);
     if (name != "BertModel" && name != "bert" && !name.empty()) out.architecture = name;
   }
   if (options.config.empty() || options.dropout_given->count())

@@ -1,4 +1,4 @@
-// `cinta bench rows`: each row's call repeated, against what the machine can do on as many bytes.
+// `cinta bench rows`: each row's call repeated, against what the machine can do where as many bytes are held.
 #include "tools/bench_rows.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The machine's limits by the bytes that are gone through: caches hold small arrays, call after call.
+/// The machine's limits by the bytes that arrays hold: small ones stay in caches, call after call.
 class LimitsBySize {
  public:
   LimitsBySize() {

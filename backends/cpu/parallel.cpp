@@ -75,15 +75,16 @@ void parallel_tiles(int64_t count, int64_t grain, void (*body)(const void*, int6
   if (Team* const helpers = tiles > 1 ? team() : nullptr) {
     if (!once) return helpers->claim(tiles, call, &run);
     helpers->each(call, &run);
-    // Tiles of few may fall to any thread, and the last may be smaller: those that had no other do the first, too, one
-    // after another.
+    // Tiles of few may fall to any thread, and those at the end may ask for less, or for more: who had no other does
+    // the first, too, and who had none also the last, one after another.
     std::mutex one_at_a_time;
-    const auto run_first = [&](int64_t thread) {
+    const auto run_others = [&](int64_t thread) {
       const std::lock_guard lock(one_at_a_time);
       if (thread >= tiles - 1) run(0);
+      if (thread >= tiles) run(tiles - 1);
     };
-    return helpers->each([](const void* first, int64_t thread) { (*static_cast<decltype(&run_first)>(first))(thread); },
-                         &run_first);
+    return helpers->each(
+        [](const void* first, int64_t thread) { (*static_cast<decltype(&run_others)>(first))(thread); }, &run_others);
   }
   for (int64_t tile = 0; tile < (once ? std::min<int64_t>(tiles, 1) : tiles); ++tile) run(tile);
 }
