@@ -109,12 +109,6 @@ void bench_step(const StepOptions& options) {
   if (!options.plot.empty()) plot_step(options.plot, subject, times, limits);
 }
 
-CLI::Option* add_threads(CLI::App& command, int& threads) {
-  return command.add_option("--threads", threads, "0: OMP_NUM_THREADS, else all cores")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 1024));
-}
-
 void add_step(CLI::App& bench) {
   auto options = std::make_shared<StepOptions>();
   CLI::App* command = bench.add_subcommand("step", "forward, backward and update of a model, by stage and by row");

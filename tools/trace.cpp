@@ -85,9 +85,7 @@ void add_trace(CLI::App& app) {
       ->add_option("--gradient_checkpointing", options->gradient_checkpointing, "none, sqrt, every:N, selective:op,op")
       ->capture_default_str();
   command->add_option("--device", options->device, "meta: nothing is computed, only planned")->capture_default_str();
-  command->add_option("--threads", options->threads, "0: OMP_NUM_THREADS, else all cores")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 1024));
+  add_threads(*command, options->threads);
   command->add_option("--dot", options->dot, "file for the tape as a graph: dot -Tsvg FILE draws it");
   command->add_option("--trace", options->trace, "file for the timeline: ui.perfetto.dev opens it");
   command->add_option("--depth", options->depth, "fold the tape's ops by so many parts of their modules' paths; 0: not")

@@ -19,6 +19,12 @@
 
 namespace cinta::tools {
 
+void add_threads(CLI::App& command, int& threads) {
+  command.add_option("--threads", threads, "0: OMP_NUM_THREADS, else all cores")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1024));
+}
+
 CLI::Validator at_least(int64_t least) {
   const auto fault = [least](const std::string& text) {
     double number = 0;
@@ -185,9 +191,7 @@ void TrainOptions::add_to(CLI::App& command) {
       ->capture_default_str()
       ->check(whole_number());
   command.add_option("--device", device, "where it is computed")->capture_default_str();
-  command.add_option("--threads", threads, "0: OMP_NUM_THREADS, else all cores")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 1024));
+  add_threads(command, threads);
   command.add_flag("--resume", run.resume, "go on from the newest whole checkpoint");
   command.add_flag("--overwrite", run.overwrite, "start anew where a run already lies, and remove its files");
   command.add_flag("--detect_anomaly", run.detect_anomaly, "find the op that makes the first NaN");

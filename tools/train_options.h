@@ -14,6 +14,8 @@
 
 namespace cinta::tools {
 
+/// --threads of a command: 0 leaves them as they are.
+void add_threads(CLI::App& command, int& threads);
 /// A check of an option's number.
 CLI::Validator at_least(int64_t least);
 CLI::Validator whole_number();
