@@ -43,15 +43,18 @@ bool fast_with_avx2(const Gemm& p) {
 
 /// Zen 4, two cores, which reach 466 in bf16 and 234 in f32, operands cold. Where a's rows lie along the sum, bf16:
 /// [1024,768] x [3072,768]^T 405, 449; [1024,768] x [768,3072] 404, 440; [1024,256] x [256,1024] 343, 441; [2048,256] x
-/// [1024,256]^T 413, 436; [192,512] x [512,512]^T 386, 402; but [128,784] x [512,784]^T 403, 387. Rows of a a multiple
-/// of 4 KiB apart push each other out of the first cache: [512,4096] x [4096,1024] 402, 356. f32: [1024,768] x
-/// [3072,768]^T 208, 219; [192,512] x [512,512]^T 198, 193; oneDNN reads few columns of b without packing them:
-/// [1024,768] x [768,768] 221, 218; [1024,768] x [768,3072] 206, 218. Longer sums were not measured, and would outgrow
-/// the caches.
+/// [1024,256]^T 413, 436; [192,512] x [512,512]^T 386, 402; but [128,784] x [512,784]^T 403, 387. Rows of a that
+/// collide: [512,4096] x [4096,1024] 402, 356. f32: [1024,768] x [3072,768]^T 208, 219; [160,768] x [30522,768]^T 196,
+/// 210; [192,512] x [512,512]^T 198, 193; oneDNN reads few columns of b without packing them: [1024,768] x [768,768]
+/// 221, 218; [1024,768] x [768,3072] 206, 218. Rows of a that collide, which are packed if b is large: [1024,3072] x
+/// [768,3072]^T 212, 222; but [2048,1024] x [256,1024]^T 224, 213. Longer sums were not measured, and would outgrow the
+/// caches.
 bool fast_along_rows(const Gemm& p) {
-  if (p.a.row * size_of(p.a.dtype) % 4096 == 0 || p.n < 64 || p.k > 4096) return false;
-  if (p.a.dtype == Dtype::bf16) return p.m >= 192;
-  return p.m >= 256 && (p.b.column != 1 || p.n >= 1024 || p.m >= 2048);
+  if (p.n < 64 || p.k > 4096) return false;
+  if (p.a.dtype == Dtype::bf16) return p.m >= 192 && !p.rows_collide();
+  if (p.m < 256) return p.m >= 128 && p.n >= 4096 && !p.rows_collide();
+  if (p.rows_collide() && p.n * p.k < 1 << 20) return false;
+  return p.b.column != 1 || p.n >= 1024 || p.m >= 2048;
 }
 
 /// Weight gradients there, bf16: [2048,1024]^T x [2048,256] 357, 405; [2048,256]^T x [2048,256] 371, 386;

@@ -1,9 +1,10 @@
 """The opponent of `cinta train bert` in same_time: the same recipe in PyTorch, on what benchmark_recipe exported.
 
-As many steps as it is told, or as fit the time by the pace of the first thirty, with a linear schedule over them; then
-the loss on the held-out part. A compiler's time is not counted.
+As many steps as it is told, with a linear schedule over them; then the loss on the held-out part. It says on stderr when
+the first step is done, after what a compiler does, and when the last one is.
 """
 import argparse
+import copy
 import json
 import sys
 import time
@@ -12,7 +13,7 @@ import torch
 sys.dont_write_bytecode = True
 from step import Stepper  # beside this file
 
-WARM_UP, PACE_STEPS = 100, 30
+WARM_UP = 100
 
 
 class Recipe(Stepper):
@@ -24,20 +25,35 @@ class Recipe(Stepper):
         # A mask costs time: only where a sample is shorter than the others.
         self.model.shape["ragged"] = bool((batch["lengths"] < batch["ids"].shape[1]).any())
 
-    def train(self, steps, of):
+    def warm_up(self):
+        """What a compiler does for batches of several shapes. No weight is changed."""
+        parameters, optimizer = self.model.parameters(), copy.deepcopy(self.optimizer.state_dict())
+        weights = [p.detach().clone() for p in parameters]
+        self.train(30)
+        self.optimizer.load_state_dict(optimizer)
+        with torch.no_grad():
+            for p, weight in zip(parameters, weights):
+                p.copy_(weight)
+                p.grad = None
+
+    def train(self, steps, log=None):
         base = [group["lr"] for group in self.optimizer.param_groups]
         start = time.perf_counter()
         for done in range(steps):
             batch = self.batches[done % len(self.batches)]
             self.prepare(batch)
             for group, lr in zip(self.optimizer.param_groups, base):
-                group["lr"] = lr * self.rate(done, of)
+                group["lr"] = lr * self.rate(done, steps)
             self.optimizer.zero_grad()
             with self.types():
                 loss = self.loss(batch)
             loss.backward()
             torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
             self.optimizer.step()
+            if log and done == 0:
+                print("training has begun", file=log, flush=True)
+        if log:
+            print("training ends", file=log, flush=True)
         return time.perf_counter() - start
 
     @torch.no_grad()
@@ -57,22 +73,20 @@ class Recipe(Stepper):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("file", help="what benchmark_recipe --export wrote")
-    parser.add_argument("--seconds", type=float, default=180)
-    parser.add_argument("--steps", type=int, default=0, help="instead of what fits --seconds")
+    parser.add_argument("--steps", type=int, required=True)
     parser.add_argument("--precision", default="fp32", choices=("fp32", "bf16", "pure"))
     parser.add_argument("--compiled", action="store_true")
     parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--result", required=True, help="JSON file")
     options = parser.parse_args()
     if options.threads:
         torch.set_num_threads(options.threads)
-    trial = Recipe(options.file, "adamw", options.precision, options.compiled)
-    trial.train(6, 10000)
-    steps = options.steps or round(options.seconds * PACE_STEPS / trial.train(PACE_STEPS, 10000))
     recipe = Recipe(options.file, "adamw", options.precision, options.compiled)
-    recipe.model.attention = trial.model.attention
-    seconds = recipe.train(steps, steps)
-    print(json.dumps(dict(steps=steps, seconds=seconds, eval_loss=recipe.held_out(), torch=torch.__version__,
-                          attention=recipe.model.attention)))
+    recipe.warm_up()
+    seconds = recipe.train(options.steps, sys.stderr)
+    with open(options.result, "w") as out:
+        json.dump(dict(steps=options.steps, seconds=seconds, eval_loss=recipe.held_out(), torch=torch.__version__,
+                       attention=recipe.model.attention), out)
 
 
 if __name__ == "__main__":

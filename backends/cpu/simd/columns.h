@@ -10,9 +10,9 @@
 
 #include "cinta/backends/cpu/isa_begin.h"
 
-/// Columns of one block: whole rows of a small model, so that memory is read as it lies, and little enough that what a
-/// block needs stays in the first-level cache.
-inline constexpr int64_t column_block = 1024;
+/// Columns of one block: whole rows of all but the largest models, so that memory is read as it lies, and what is
+/// fetched ahead is what comes next; little enough that their sums stay in the first-level cache.
+inline constexpr int64_t column_block = 4096;
 
 /// Columns that a body sees at once: few enough that the next ones are fetched while these are computed.
 inline constexpr int64_t column_step = 256;
@@ -27,10 +27,11 @@ inline int64_t row_chunk(int64_t columns) {
 template <class Op, class T>
 void combine(const View& y, const Layout& layout, int number, const T* partial, int64_t chunks, float beta) {
   const int64_t row = layout.row(), stride = layout.strides[number][layout.rank - 1];
+  constexpr int64_t most = 1024;
   parallel_for(layout.count, 16384, [&](int64_t begin, int64_t end) {
-    double results[column_block], old[column_block];
+    double results[most], old[most];
     for (int64_t at = begin; at < end;) {
-      const int64_t count = std::min({end - at, row - at % row, column_block}), first = layout.offset(number, at);
+      const int64_t count = std::min({end - at, row - at % row, most}), first = layout.offset(number, at);
       std::fill_n(results, count, Op::start);
       for (int64_t c = 0; c < chunks; ++c)
         for (int64_t j = 0; j < count; ++j)

@@ -298,11 +298,11 @@ void multiply_by(const Gemm& whole, const Operand& b) {
   const int64_t stripes = std::min(panels, round_up((bytes + most_packed() - 1) / most_packed(), halves == 1 ? 2 : 1)),
                 rows = std::clamp(least_multiplications * stripes / std::max<int64_t>(1, whole.n * whole.k), least_rows,
                                   most_rows);
-  // Measured on a wide Xeon alone; a Zen 4 begins half as many products a cycle, and has instructions to spare. What is
-  // to be widened may as well be packed. Floats have to meet more than a few stripes to repay it; of two stripes that
-  // are not halved, a second thread would begin with the other one, and find nothing. In a batch each thread would
-  // take so much memory.
-  const bool may_pack = packs_left<Tile> && is_wide_xeon(),
+  // Packed rows take fewer instructions, which counts on a wide Xeon alone: a Zen 4 begins half as many products a
+  // cycle. And they do not collide. What is to be widened may as well be packed. Floats have to meet more than a few
+  // stripes to repay it; of two stripes that are not halved, a second thread would begin with the other one, and find
+  // nothing. In a batch each thread would take so much memory.
+  const bool may_pack = packs_left<Tile> && (is_wide_xeon() || (!widens<Tile> && whole.rows_collide())),
              shares = may_pack && stripes >= (widens<Tile> && halves == 2 ? 2 : 4) && !whole.of_many,
              packs = shares || (may_pack && widens<Tile>);
   const int64_t panels_of_rows = (whole.m + panel_rows - 1) / panel_rows,
