@@ -57,6 +57,12 @@ struct AddGradients {
 
 }  // namespace
 
+Tensor in_place_of(const Tensor& dy) {
+  if (!sole_owner(dy)) return empty_like(dy);
+  overwritten(dy);
+  return dy;
+}
+
 void Sink::put(Tensor gradient) {
   // What an op was shown of a tensor may be narrower than that; and a gradient may come with a narrower copy.
   if (gradient.dtype() != slot_->dtype) {

@@ -35,6 +35,10 @@ class Sink {
 
 using Sinks = std::span<Sink>;
 
+/// Memory for an inner gradient of dy's shape and type: dy's own, which is then written over, where nobody else can see
+/// it, as its values come from the caches and are read for the last time; else new memory.
+Tensor in_place_of(const Tensor& dy);
+
 /// Closes a leaf or a captured slot whose last contribution has landed: adds the sum to the leaf's gradient, once.
 void settle_leaf(Slot& slot);
 

@@ -136,13 +136,12 @@ struct Linear {
   void backward(const Tensor& dy, Sinks sinks) {
     const Tensor in = as_rows(x.get()), weight = contiguous(w.get());
     const Device device = in.device();
-    Tensor dz = as_rows(dy);
+    const bool active = activation != Activation::none;
+    const Tensor dz = as_rows(active ? autograd::in_place_of(dy) : dy);
     autograd::Sink::Target dbias{{}, 0};
     if (sinks[2].wanted()) dbias = sinks[2].target({weight.size(0)}, device);
-    if (activation != Activation::none) {
-      Tensor inner = empty_like(dz);
-      kernels::bias_activation_backward(device, inner, dbias.destination.view(), dz, slopes.get(), dbias.beta);
-      dz = inner;
+    if (active) {
+      kernels::bias_activation_backward(device, dz, dbias.destination.view(), as_rows(dy), slopes.get(), dbias.beta);
     } else if (dbias.destination) {
       const Tensor row = dbias.destination.with_layout({1, dz.size(1)}, {dz.size(1), 1}, dbias.destination.offset());
       kernels::sum(device, row, dz, dbias.beta);

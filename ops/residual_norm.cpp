@@ -80,7 +80,7 @@ struct ResidualNorm {
     const Device device = sum.device();
     const Shape columns{sum.size(-1)};
     // Of one type and without dropout, x and the residual have one gradient.
-    Tensor dx, dresidual = empty(sum.shape(), type, device);
+    Tensor dx, dresidual = autograd::in_place_of(dy);
     if ((draw || type != dtype) && (sinks[0].wanted() || sinks[1].wanted())) dx = empty_like(sum);
     RowGradient dadded(sinks, 1, columns, wide, device), dgain(sinks, 3, columns, wide, device),
         dbias(sinks, 4, columns, wide, device);

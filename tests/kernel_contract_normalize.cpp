@@ -165,17 +165,21 @@ void try_residual_norm(const Shape& shape, Dtype dtype, Dtype type, float p, boo
 }
 
 void try_residual_norm_backward(const Shape& shape, Dtype dtype, Dtype type, float p, bool x_bias_there, bool dx_there,
-                                float beta, bool some_rows) {
-  Trial trial(kernels::residual_norm_backward, join(dtype, " ", type, shape, " p ", p, dx_there ? "" : " no dx",
-                                                    " beta ", beta, some_rows ? " of some rows" : ""));
+                                float beta, bool some_rows, bool in_place) {
+  Trial trial(kernels::residual_norm_backward,
+              join(dtype, " ", type, shape, " p ", p, dx_there ? "" : " no dx", " beta ", beta,
+                   some_rows ? " of some rows" : "", in_place ? " in place" : ""));
   trial.accuracy.length = std::max(shape[0], shape[1]);
   const Values values = uniform(shape, -3, 5);
   const Statistics found = statistics(values, shape);
-  const Handle sum = trial.input(shape, dtype, values), dy = trial.input(shape, type, uniform(shape, -2, 2, 7));
+  const Values gradients = uniform(shape, -2, 2, 7);
+  const Handle sum = trial.input(shape, dtype, values),
+               dy = in_place ? trial.both(shape, type, gradients) : trial.input(shape, type, gradients);
   const Handle mean = trial.input({shape[0]}, Dtype::f32, found.mean),
                rstd = trial.input({shape[0]}, Dtype::f32, found.rstd);
   const Handle gain = parameter(trial, true, shape, type, 3);
-  const Handle dx = dx_there ? trial.output(shape, dtype) : Handle{}, dresidual = trial.output(shape, type);
+  const Handle dx = dx_there ? trial.output(shape, dtype) : Handle{},
+               dresidual = in_place ? dy : trial.output(shape, type);
   const Handle dx_bias = gradient(trial, x_bias_there, shape, beta);
   const Handle dgain = gradient(trial, true, shape, beta), dbias = gradient(trial, true, shape, beta);
   const DropoutSite dropout(trial, p, some_rows ? shape[0] : 0);
@@ -194,9 +198,11 @@ void residual_norm_contract() {
             for (bool some_rows : {false, p > 0}) {
               try_residual_norm(shape, dtype, type, p, x_bias, some_rows);
               for (float beta : {0.0f, 1.0f})
-                try_residual_norm_backward(shape, dtype, type, p, x_bias, true, beta, some_rows);
+                for (bool in_place : {false, true})
+                  try_residual_norm_backward(shape, dtype, type, p, x_bias, true, beta, some_rows, in_place);
             }
-          if (p == 0) try_residual_norm_backward(shape, dtype, dtype, p, x_bias, false, 0, false);
+          for (bool in_place : {false, true})
+            if (p == 0) try_residual_norm_backward(shape, dtype, dtype, p, x_bias, false, 0, false, in_place);
         }
 }
 

@@ -23,7 +23,7 @@ struct Gemm {
   float alpha = 1, beta = 0;
   bool of_many = false;  ///< others of a batch are done beside it, each on a thread of its own
 
-  /// Whether rows of a lie a multiple of 4 KiB apart, so that they push each other out of the first-level cache.
+  /// Whether rows of a lie a multiple of 4 KiB apart, and so push each other out of a first-level cache of 32 KiB.
   bool rows_collide() const { return a.row * size_of(a.dtype) % 4096 == 0; }
 
   /// The same numbers: y^T = b^T a^T.

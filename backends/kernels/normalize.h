@@ -31,7 +31,7 @@ inline constinit Kernel<void(View y, View y_too, View sum, View mean, View rstd,
                              View gain, View bias, float eps, Dropout)>
     residual_norm{"residual_norm", fused_row};
 /// From dy: dresidual = gradient of `sum`; dx = its dropout; dx_bias, dgain, dbias as column sums (+ beta * old).
-/// dx may be absent when no dropout makes it equal dresidual.
+/// dx may be absent when no dropout makes it equal dresidual, which may be dy.
 inline constinit Kernel<void(View dx, View dresidual, View dx_bias, View dgain, View dbias, View dy, View sum,
                              View mean, View rstd, View gain, Dropout, float beta_x_bias, float beta_gain,
                              float beta_bias)>
