@@ -35,8 +35,9 @@ class Sink {
 
 using Sinks = std::span<Sink>;
 
-/// Memory for an inner gradient of dy's shape and type: dy's own, which is then written over, where nobody else can see
-/// it, as its values come from the caches and are read for the last time; else new memory.
+/// Memory for an inner gradient of dy's shape and type, for a row whose output may be its dy, in a walk that is not
+/// recorded: dy's own, whose values are lost then, where nobody else can see them, as its lines are in the caches; else
+/// new memory.
 Tensor in_place_of(const Tensor& dy);
 
 /// Closes a leaf or a captured slot whose last contribution has landed: adds the sum to the leaf's gradient, once.

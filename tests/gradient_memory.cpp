@@ -1,11 +1,14 @@
 // The memory of gradients between steps: given back while nobody has them, kept where a captured step knows it.
 #include <catch2/catch.hpp>
+#include <cmath>
 
 #include "bert_helpers.h"
 #include "cinta/backends/captured_step.h"
 #include "cinta/core/context.h"
 #include "cinta/ops/elementwise.h"
 #include "cinta/ops/loss.h"
+#include "cinta/ops/matmul.h"
+#include "cinta/ops/normalize.h"
 #include "cinta/ops/reduce.h"
 #include "cinta/optim/adamw.h"
 #include "optim_helpers.h"
@@ -108,4 +111,39 @@ TEST_CASE("a gradient that a captured step reads stays where it is", "[gradient_
   autograd::backward(sum(x));
   norm.replay();
   CHECK(item(out) == 3);
+}
+
+TEST_CASE("a gradient is written over where nobody else can see it, and nowhere else", "[gradient_memory]") {
+  // Whether the gradient behind a residual norm takes the place of the one before it.
+  struct Watch : autograd::Observer {
+    void forward(const char*, Where, std::span<const Tensor>) override {}
+    void before_backward(const autograd::Node& node, std::span<const Tensor> given) override {
+      if (node.name() == std::string_view("residual_norm")) before = given[0].view().data;
+    }
+    void backward(const autograd::Node& node, std::span<const Tensor> found) override {
+      if (node.name() == std::string_view("residual_norm")) in_place = found[0].view().data == before;
+    }
+    const void* before = nullptr;
+    bool in_place = false;
+  };
+  const auto values = [](Shape shape, double first) {
+    std::vector<double> out(static_cast<size_t>(shape.numel()));
+    for (size_t i = 0; i < out.size(); ++i) out[i] = std::sin(first + 0.7 * static_cast<double>(i));
+    return leaf(out, shape, Dtype::f32, cpu);
+  };
+  const Tensor x = values({3, 4}, 1), w = values({5, 4}, 2), v = values({4, 5}, 3), residual = values({3, 4}, 4);
+  Watch watch;
+  const autograd::Scoped watching(&autograd::Mode::observer, static_cast<autograd::Observer*>(&watch));
+  const auto walk = [&](bool holds) {
+    const Tensor hidden = linear(x, w, {}, Activation::gelu),
+                 y = residual_norm(linear(hidden, v), {}, residual, {}, {}), loss = sum(y * y * y);
+    if (!holds) return to_vector<float>(autograd::grad({loss}, {x})[0]);
+    const std::vector<Tensor> found = autograd::grad({loss}, {x, hidden, y}, {.retain_graph = true});
+    CHECK(to_vector<float>(found[1]) == to_vector<float>(autograd::grad({y}, {hidden}, {.seeds = {found[2]}})[0]));
+    return to_vector<float>(found[0]);
+  };
+  const std::vector<float> alone = walk(false);
+  CHECK(watch.in_place);
+  CHECK(walk(true) == alone);
+  CHECK_FALSE(watch.in_place);
 }

@@ -52,9 +52,8 @@ bool fast_with_avx2(const Gemm& p) {
 bool fast_along_rows(const Gemm& p) {
   if (p.n < 64 || p.k > 4096) return false;
   if (p.a.dtype == Dtype::bf16) return p.m >= 192 && !p.rows_collide();
-  if (p.m < 256) return p.m >= 128 && p.n >= 4096 && !p.rows_collide();
-  if (p.rows_collide() && p.n * p.k < 1 << 20) return false;
-  return p.b.column != 1 || p.n >= 1024 || p.m >= 2048;
+  if (p.b.column != 1) return p.rows_collide() ? p.m >= 256 && p.n * p.k >= 1 << 20 : p.m >= (p.n < 4096 ? 256 : 128);
+  return !p.rows_collide() && p.m >= 256 && (p.n >= 1024 || p.m >= 2048);
 }
 
 /// Weight gradients there, bf16: [2048,1024]^T x [2048,256] 357, 405; [2048,256]^T x [2048,256] 371, 386;

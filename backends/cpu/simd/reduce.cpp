@@ -81,15 +81,16 @@ void reduce_rows(const Nest& nest, int64_t chunk, int64_t chunks, double* partia
 template <class Op, class T>
 void reduce_columns(const Nest& nest, int64_t chunk, int64_t chunks, T* partial) {
   const int64_t total = nest.reduced.count, kept = nest.kept.count, columns = nest.kept.row();
-  const int64_t stride = nest.kept.strides[0][nest.kept.rank - 1], blocks = (columns + column_block - 1) / column_block;
+  const int64_t stride = nest.kept.strides[0][nest.kept.rank - 1], columns_at_once = columns_of_block(chunks),
+                blocks = (columns + columns_at_once - 1) / columns_at_once;
   const int64_t jobs = kept / columns * blocks * chunks;
-  const int64_t job_size = std::max<int64_t>(1, std::min(chunk, total) * std::min(columns, column_block));
+  const int64_t job_size = std::max<int64_t>(1, std::min(chunk, total) * std::min(columns, columns_at_once));
   parallel_for(jobs, std::max<int64_t>(1, grain / job_size), [&](int64_t begin, int64_t end) {
     T lanes[column_block], buffer[column_block];
     for (int64_t job = begin; job < end; ++job) {
       const int64_t block = job % blocks, c = job / blocks % chunks, outer = job / blocks / chunks;
-      const int64_t first = outer * columns + block * column_block,
-                    count = std::min(column_block, columns - block * column_block);
+      const int64_t first = outer * columns + block * columns_at_once,
+                    count = std::min(columns_at_once, columns - block * columns_at_once);
       const int64_t origin = nest.kept.offset(0, first);
       std::fill_n(lanes, count, static_cast<T>(Op::start));
       const int64_t end = std::min(total, (c + 1) * chunk);
