@@ -23,7 +23,7 @@ using Json = nlohmann::ordered_json;
 class LimitsBySize {
  public:
   LimitsBySize() {
-    for (int64_t bytes = int64_t{4} << 20; bytes < beyond_caches(); bytes *= 4) limits_[bytes];
+    for (int64_t bytes = int64_t{4} << 20; bytes < beyond_caches(); bytes *= 2) limits_[bytes];
     limits_[beyond_caches()];
     measure();
   }

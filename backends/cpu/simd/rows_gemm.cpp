@@ -299,9 +299,9 @@ void multiply_by(const Gemm& whole, const Operand& b) {
                 rows = std::clamp(least_multiplications * stripes / std::max<int64_t>(1, whole.n * whole.k), least_rows,
                                   most_rows);
   // Packed rows take fewer instructions, which counts on a wide Xeon alone: a Zen 4 begins half as many products a
-  // cycle. There what is to be widened may as well be packed. And packed rows of floats do not collide; widened ones
-  // never do. Floats have to meet more than a few stripes to repay it; of two stripes that are not halved, a second
-  // thread would begin with the other one, and find nothing. In a batch each thread would take so much memory.
+  // cycle. On that Xeon what is to be widened may as well be packed. And packed rows of floats do not collide; widened
+  // ones never do. Floats have to meet more than a few stripes to repay it; of two stripes that are not halved, a
+  // second thread would begin with the other one, and find nothing. In a batch each thread would take so much memory.
   const bool may_pack = packs_left<Tile> && (is_wide_xeon() || (!widens<Tile> && whole.rows_collide())),
              shares = may_pack && stripes >= (widens<Tile> && halves == 2 ? 2 : 4) && !whole.of_many,
              packs = shares || (may_pack && widens<Tile>);
