@@ -1,9 +1,12 @@
 // The memory of gradients between steps: given back while nobody has them, kept where a captured step knows it.
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <utility>
 
 #include "bert_helpers.h"
 #include "cinta/backends/captured_step.h"
+#include "cinta/backends/kernels/matmul.h"
+#include "cinta/backends/kernels/normalize.h"
 #include "cinta/core/context.h"
 #include "cinta/ops/elementwise.h"
 #include "cinta/ops/loss.h"
@@ -114,17 +117,18 @@ TEST_CASE("a gradient that a captured step reads stays where it is", "[gradient_
 }
 
 TEST_CASE("a gradient is written over where nobody else can see it, and nowhere else", "[gradient_memory]") {
-  // Whether the gradient behind a residual norm takes the place of the one before it.
-  struct Watch : autograd::Observer {
-    void forward(const char*, Where, std::span<const Tensor>) override {}
-    void before_backward(const autograd::Node& node, std::span<const Tensor> given) override {
-      if (node.name() == std::string_view("residual_norm")) before = given[0].view().data;
+  /// The rows whose output lay where the gradient that they were given did.
+  struct InPlace : RowWatcher {
+    InPlace() { watch_rows(cpu, this); }
+    ~InPlace() override { watch_rows(cpu, nullptr); }
+    void before(const KernelRow& row, std::span<const View> views) override {
+      const bool behind_activation = &row == &kernels::bias_activation_backward,
+                 behind_norm = &row == &kernels::residual_norm_backward;
+      if (behind_activation && views[0].data == views[2].data) rows.push_back("activation");
+      if (behind_norm && views[1].data == views[5].data) rows.push_back("norm");
     }
-    void backward(const autograd::Node& node, std::span<const Tensor> found) override {
-      if (node.name() == std::string_view("residual_norm")) in_place = found[0].view().data == before;
-    }
-    const void* before = nullptr;
-    bool in_place = false;
+    void after(const KernelRow&, std::span<const View>) override {}
+    std::vector<std::string> rows;
   };
   const auto values = [](Shape shape, double first) {
     std::vector<double> out(static_cast<size_t>(shape.numel()));
@@ -132,8 +136,8 @@ TEST_CASE("a gradient is written over where nobody else can see it, and nowhere 
     return leaf(out, shape, Dtype::f32, cpu);
   };
   const Tensor x = values({3, 4}, 1), w = values({5, 4}, 2), v = values({4, 5}, 3), residual = values({3, 4}, 4);
-  Watch watch;
-  const autograd::Scoped watching(&autograd::Mode::observer, static_cast<autograd::Observer*>(&watch));
+  using Rows = std::vector<std::string>;
+  InPlace in_place;
   const auto walk = [&](bool holds) {
     const Tensor hidden = linear(x, w, {}, Activation::gelu),
                  y = residual_norm(linear(hidden, v), {}, residual, {}, {}), loss = sum(y * y * y);
@@ -143,7 +147,7 @@ TEST_CASE("a gradient is written over where nobody else can see it, and nowhere 
     return to_vector<float>(found[0]);
   };
   const std::vector<float> alone = walk(false);
-  CHECK(watch.in_place);
+  CHECK(std::exchange(in_place.rows, {}) == Rows{"norm", "activation"});
   CHECK(walk(true) == alone);
-  CHECK_FALSE(watch.in_place);
+  CHECK(in_place.rows.empty());
 }

@@ -51,9 +51,11 @@ bool fast_with_avx2(const Gemm& p) {
 /// caches.
 bool fast_along_rows(const Gemm& p) {
   if (p.n < 64 || p.k > 4096) return false;
-  if (p.a.dtype == Dtype::bf16) return p.m >= 192 && !p.rows_collide();
-  if (p.b.column != 1) return p.rows_collide() ? p.m >= 256 && p.n * p.k >= 1 << 20 : p.m >= (p.n < 4096 ? 256 : 128);
-  return !p.rows_collide() && p.m >= 256 && (p.n >= 1024 || p.m >= 2048);
+  const bool collide = p.rows_collide();
+  if (p.a.dtype == Dtype::bf16) return p.m >= 192 && !collide;
+  if (p.b.column == 1) return p.m >= 256 && (p.n >= 1024 || p.m >= 2048) && !collide;
+  if (collide) return p.m >= 256 && p.n * p.k >= 1 << 20;
+  return p.m >= 256 || (p.m >= 128 && p.n >= 4096);
 }
 
 /// Weight gradients there, bf16: [2048,1024]^T x [2048,256] 357, 405; [2048,256]^T x [2048,256] 371, 386;
