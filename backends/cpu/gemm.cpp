@@ -47,24 +47,33 @@ bool fast_with_avx2(const Gemm& p) {
 /// collide: [512,4096] x [4096,1024] 402, 356. f32: [1024,768] x [3072,768]^T 208, 219; [160,768] x [30522,768]^T 196,
 /// 210; [192,512] x [512,512]^T 198, 193; oneDNN reads few columns of b without packing them: [1024,768] x [768,768]
 /// 221, 218; [1024,768] x [768,3072] 206, 218. Rows of a that collide, which are packed if b is large: [1024,3072] x
-/// [768,3072]^T 212, 222; but [2048,1024] x [256,1024]^T 224, 213. Longer sums were not measured, and would outgrow the
-/// caches.
+/// [768,3072]^T 212, 222; but [2048,1024] x [256,1024]^T 224, 213 and [640,1024] x [256,1024]^T 206, 196; few of them:
+/// [320,1024] x [256,1024]^T 150, 184; [192,1024] x [128,1024]^T 182, 189. Longer sums were not measured, and would
+/// outgrow the caches.
 bool fast_along_rows(const Gemm& p) {
   if (p.n < 64 || p.k > 4096) return false;
   const bool collide = p.rows_collide();
   if (p.a.dtype == Dtype::bf16) return p.m >= 192 && !collide;
   if (p.b.column == 1) return p.m >= 256 && (p.n >= 1024 || p.m >= 2048) && !collide;
-  if (collide) return p.m >= 256 && p.n * p.k >= 1 << 20;
+  if (collide) return p.m >= 192 && (p.m < 640 || p.n * p.k >= 1 << 20);
   return p.m >= 256 || (p.m >= 128 && p.n >= 4096);
 }
 
 /// Weight gradients there, bf16: [2048,1024]^T x [2048,256] 357, 405; [2048,256]^T x [2048,256] 371, 386;
 /// [320,256]^T x [320,256] 367, 385; [1024,2304]^T x [1024,768] 387, 425; [2048,384]^T x [2048,128] 329, 380; but
-/// [288,128]^T x [288,128] 354, 326; [128,512]^T x [128,784] 418, 392. f32:
-/// [1024,2304]^T x [1024,768] 204, 213; but [1024,768]^T x [1024,768] 224, 209 and [2048,256]^T x [2048,256] 187, 157.
+/// [288,128]^T x [288,128] 354, 326; [128,512]^T x [128,784] 418, 392. f32: [1024,2304]^T x [1024,768] 204, 213;
+/// [256,5000]^T x [256,256] 207, 213; but [1024,768]^T x [1024,768] 224, 209; [2048,256]^T x [2048,256] 206, 200;
+/// [256,3000]^T x [256,100] 178, 157. oneDNN copies steps of the sum that lie a multiple of 4 KiB apart, which collide:
+/// [2048,1024]^T x [2048,256] 192, 215; [2048,256]^T x [2048,1024] 190, 206; [320,4096]^T x [320,128] 168, 212;
+/// [160,3072]^T x [160,768] 196, 222; [128,1024]^T x [128,1024] 198, 214; [32,1024]^T x [32,32] 76, 100; but
+/// [64,1024]^T x [64,48] 114, 109.
 bool fast_down_rows(const Gemm& p) {
-  if (p.a.dtype == Dtype::bf16) return p.k >= 256 && std::min(p.m, p.n) >= 128 && p.m * p.n * p.k >= 1 << 24;
-  return p.k >= 512 && std::min(p.m, p.n) >= 512 && (p.n >= 1024 || p.m >= 2048);
+  const int64_t narrower = std::min(p.m, p.n);
+  if (p.a.dtype == Dtype::bf16) return p.k >= 256 && narrower >= 128 && p.m * p.n * p.k >= 1 << 24;
+  const auto collide = [](int64_t step) { return step * size_of(Dtype::f32) % 4096 == 0; };
+  if (collide(p.a.column) || collide(p.b.row)) return narrower >= 32;
+  if (p.m >= 2048) return p.k >= 192 && p.n >= 128;
+  return p.k >= 512 && narrower >= 512 && p.n >= 1024;
 }
 
 /// An Emerald Rapids without AMX, two cores, which multiply floats at 330 GF/s and are often slowed down by others that
