@@ -21,7 +21,8 @@ struct AmxTile : Bf16Tile {
   [[gnu::target("amx-tile,amx-bf16"), gnu::noinline]] static void multiply(float* out, int64_t out_stride,
                                                                            const float* a, int64_t a_stride,
                                                                            const float* b, int64_t b_stride,
-                                                                           int64_t words, float scale, bool add) {
+                                                                           int64_t words, float scale, bool add,
+                                                                           int64_t = panel_rows) {
     alignas(64) float sums[panel_rows * panel_columns], left[depth * depth];
     _tile_zero(0);
     _tile_zero(1);

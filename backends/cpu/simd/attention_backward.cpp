@@ -91,7 +91,7 @@ void attend_gradients(const Tensors& x, const Attention& options, const Wanted& 
       // The first block, in which a head that has queries has some, begins the sums: also of keys that it does not see,
       // as later ones may.
       if (first == 0)
-        for (float* sum : {dk, dv}) std::fill(sum + whole * wide, sum + sums, 0.0f);
+        for (float* sum : {dk, dv}) std::fill(sum + width * wide, sum + sums, 0.0f);
       // sum = shares^T (rows of this block), or += it
       const auto add_transposed = [&](float* sum, float* shares, const Words& of, float* room) {
         const RightWords right = Operand::by_columns(room, {of.row(first), exist, of.stride});

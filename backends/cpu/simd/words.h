@@ -111,7 +111,7 @@ void multiply_words(const Sums& out, int64_t n, const float* a, int64_t a_stride
   for (int64_t j = 0; j < n; j += panel_columns)
     for (int64_t i = 0; i < out.rows; i += panel_rows)
       Tile::template multiply<walk>(out.data + i * out.stride + j, out.stride, a + i / panel_rows * next_rows, a_stride,
-                                    b.data + j / panel_columns * b.panel, b.stride, words, scale, add);
+                                    b.data + j / panel_columns * b.panel, b.stride, words, scale, add, out.rows - i);
 }
 
 #include "cinta/backends/cpu/isa_end.h"
