@@ -99,11 +99,12 @@ bool fast_transposed(const Gemm& p, int64_t most_rows) {
   return p.a.column == 1 && p.b.row == 1 && p.m >= 8 && p.m <= most_rows && p.n >= 2 * p.m;
 }
 
-/// Products that are done sooner than oneDNN has begun: Zen 4, f32 [64,128] x [10,128]^T 21, transposed 39; [64,64] x
-/// [32,64]^T 39, 82, transposed 67; [64,10] x [10,128] 34, 46; [64,64]^T x [64,64] 57, 98; [64,10]^T x [64,128] 33, 50;
-/// bf16 47, 46; 80, 150; 60, 84; 103, 185; 50, 88; but f32 [128,512] x [10,512]^T 82, 53.
+/// Products that take little longer than oneDNN takes to begin. Zen 4, f32: [64,128] x [10,128]^T 21, transposed 39;
+/// [64,64] x [32,64]^T 39, 82, transposed 67; [64,10] x [10,128] 34, 46; [64,64]^T x [64,64] 57, 98; but [128,512] x
+/// [10,512]^T 82, 53. bf16: [128,64] x [64,64]^T 217, 252; [128,10] x [10,512] 107, 134; [128,10]^T x [128,512] 138,
+/// 181; [64,64]^T x [64,256] 248, 280; but [128,512] x [10,512]^T 154, 100, transposed 155.
 bool special_of_little(const Gemm& p) {
-  if (p.m * p.n * p.k > 1 << 18) return false;
+  if (p.m * p.n * p.k > (p.a.dtype == Dtype::bf16 ? 1 << 20 : 1 << 18)) return false;
   const bool few_columns = p.b.row == 1 && p.n <= 16;
   return (few_columns && special_gemm(p.transposed())) || special_gemm(p);
 }

@@ -22,7 +22,7 @@ struct AmxTile : Bf16Tile {
                                                                            const float* a, int64_t a_stride,
                                                                            const float* b, int64_t b_stride,
                                                                            int64_t words, float scale, bool add,
-                                                                           int64_t = panel_rows) {
+                                                                           int64_t /*rows*/) {
     alignas(64) float sums[panel_rows * panel_columns], left[depth * depth];
     _tile_zero(0);
     _tile_zero(1);

@@ -222,7 +222,7 @@ struct Bf16Tile {
   /// As FloatTile::multiply.
   template <Walk walk>
   static void multiply(float* out, int64_t out_stride, const float* a, int64_t a_stride, const float* b,
-                       int64_t b_stride, int64_t words, float scale, bool add, int64_t rows = panel_rows) {
+                       int64_t b_stride, int64_t words, float scale, bool add, int64_t rows) {
     with_height(rows, [&]<int height>() {
       multiply_to<walk, height>(PutTile{out, out_stride, scale, add}, a, a_stride, b, b_stride, words);
     });
