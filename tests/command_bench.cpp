@@ -1,6 +1,7 @@
 // `cinta bench`: what it says of a step and of the rows, its picture, bad input. No time is judged.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -97,6 +98,7 @@ TEST_CASE("cinta bench step counts the rows of a BERT's step", "[command_bench]"
 
   const std::string svg = read_bytes(picture);
   CHECK(balanced(svg));
+  CHECK(svg.find("3 of each masked, dropout 0.1, fp32: ") != svg.npos);
   size_t drawn = 0;
   for (const json& row : step.at("rows")) {
     if (row.at("share") < 0.002) continue;
@@ -113,6 +115,7 @@ TEST_CASE("cinta bench step counts the rows of tables that tokens can meet", "[c
       {"step", "--config", small_bert(scratch), "--batch=1", "--sequence=8", "--masked=2", "--steps=2", "--warmup=0"});
   const double row = 32 * 4, tokens = 8;  // of 99 words 8, of 16 positions 8, of the 2 types one; the result, the ids
   CHECK(row_of(step, "embedding_sum", "forward").at("bytes") == row * (3 * tokens + 1) + 8 * tokens);
+  CHECK(bench({"step", "--config", small_bert(scratch), "--batch=1", "--sequence=8", "--steps=1"}).at("masked") == 8);
 }
 
 TEST_CASE("cinta bench step says what dropout a step has and what it does without", "[command_bench]") {
@@ -131,8 +134,8 @@ TEST_CASE("cinta bench step says what dropout a step has and what it does withou
   CHECK(named.at("without") == json({"attention"}));
   for (const json& row : named.at("rows")) CHECK(row.at("row") != "attention");
   const Finished told = run_cinta(Arguments{"bench"} + of_file + Arguments{"--without", "attention,linear"});
-  CHECK(told.out.find("small.json, batch of 1 x 8 tokens, 2 of each masked, dropout 0.1, without attention, linear") !=
-        std::string::npos);
+  CHECK(told.out.find("small.json (BertForMaskedLM), batch of 1 x 8 tokens, 2 of each masked, dropout 0.1, without "
+                      "attention, linear") != std::string::npos);
 }
 
 TEST_CASE("cinta bench step times the class that a file names", "[command_bench]") {
@@ -140,6 +143,7 @@ TEST_CASE("cinta bench step times the class that a file names", "[command_bench]
   for (const char* name : {"BertForSequenceClassification", "CharacterTransformer"}) {
     const json step = bench({"step", "--config", small_bert(scratch, name), "--batch=2", "--sequence=8", "--steps=2"});
     CHECK(step.at("masked") == 0);
+    CHECK(step.at("architecture") == name);
     CHECK(row_of(step, "cross_entropy", "forward").at("calls") == 1);
   }
   check_refused({"bench", "step", "--config", small_bert(scratch, "CharacterTransformer"), "--masked", "2"},
@@ -198,7 +202,7 @@ TEST_CASE("cinta bench step says the same in words", "[command_bench]") {
       run_cinta({"bench", "step", "--model=mlp", "--layers", mlp_layers, "--threads=1", "--steps=2", "--batch=4"});
   REQUIRE(finished.code == 0);
   for (const char* part : {"mlp 24-16-10, batch of 4", "samples/s", "update", "bytes asked of the machine", "linear",
-                           "of limit", "between rows", "100.0 %"})
+                           "of limit", "between rows", "100.0 %", "; loss of the last one: "})
     CHECK(finished.out.find(part) != std::string::npos);
 }
 
@@ -209,10 +213,13 @@ TEST_CASE("cinta bench rows times every row", "[command_bench]") {
   for (const char* part : {"adamw", "matmul, to inner, dw", "GF/s", "of the machine's limit", "GB/s in 4 MiB"})
     CHECK(picture.find(part) != std::string::npos);
   std::set<std::string> told;
+  std::map<std::string, double> bytes;
   for (const json& row : rows.at("rows")) {
     INFO(row.dump());
     told.insert(row.at("row"));
     CHECK(row.at("sizes") == "mini");
+    bytes[row.at("row")] = row.at("bytes");
+    CHECK((row.at("flops") > 0) == row.contains("gflops"));
     CHECK(row.at("us").at("best") > 0);
     CHECK(row.at("of_limit") > 0);
     CHECK(row.contains("gflops") != row.contains("gigabytes_a_second"));
@@ -229,6 +236,7 @@ TEST_CASE("cinta bench rows times every row", "[command_bench]") {
     if (row->name() != std::string("hardswish") && row->name() != std::string("hardswish_backward"))
       CHECK(told.contains(row->name()));
   CHECK(rows.at("not_timed").empty());
+  CHECK(bytes.at("affine_backward") == bytes.at("affine"));  // it has no use for x
   double last = 0;
   for (const json& memory : rows.at("limits").at("memory")) {
     CHECK(memory.at("bytes") > last);
@@ -274,6 +282,9 @@ TEST_CASE("a step or rows that cannot be timed are refused in a line", "[command
   refused({"step", "--layers", "784,10"}, {"--layers", "mlp"});
   refused({"step", "--model", "mlp", "--layers", mlp_layers, "--steps", "1", "--plot", scratch / "no/step.svg"},
           {"no/", "step.svg"});
+  refused({"step", "--plot", ""}, {"--plot", "a file"});
+  refused({"step", "--config", ""}, {"--config", "the name of a file"});
+  refused({"step", "--steps", "99999999999999999999"}, {"--steps", "less than 2^63", "99999999999999999999"});
   refused({"step", "--threads", "-1"}, {"--threads"});
   refused({"step", "--sequnce", "8"}, {"--sequence"});
   refused({"rows", "--sizes", "huge"}, {"--sizes", "mini, base, large", "huge"});

@@ -58,6 +58,7 @@ SampleStep make_sample(const StepOptions& options, StepSubject& subject) {
       .model = options.config.empty() ? options.model : std::filesystem::path(options.config).filename().string(),
       .unit = "samples",
       .precision = options.precision,
+      .architecture = "mlp",
       .without = options.without,
       .batch = options.batch,
       .units = options.batch,
@@ -70,12 +71,16 @@ SampleStep make_sample(const StepOptions& options, StepSubject& subject) {
   }
   require_none(options.of_mlp, "mlp");
   const SampleModel bert = bert_of(options);
+  subject.architecture = bert.architecture;
   const bool masks = bert.architecture == "BertForMaskedLM" || bert.architecture == "BertForPreTraining";
   subject.unit = "tokens";
   subject.dropout = bert.config.hidden_dropout_prob;
   subject.attention_dropout = bert.config.attention_probs_dropout_prob;
   subject.sequence = options.sequence;
-  subject.masked = masks || options.masked_given->count() ? options.masked : 0;
+  if (options.masked_given->count())
+    subject.masked = options.masked;
+  else if (masks)
+    subject.masked = std::min(options.masked, options.sequence);
   subject.units = options.batch * options.sequence;
   return sample_step(bert, {options.batch, options.sequence, subject.masked}, cpu);
 }
@@ -119,13 +124,16 @@ void add_step(CLI::App& bench) {
       command->add_option("--model", options->model, "mlp, or bert-tiny, bert-mini, bert-small, bert-base, bert-large")
           ->capture_default_str();
   CLI::Option* config = command->add_option("--config", options->config, "config.json of a BERT")->excludes(model);
+  config->check(
+      [](const std::string& path) { return path.empty() ? "the name of a file, given none" : std::string(); });
   CLI::Option* layers = command->add_option("--layers", options->layers, "an MLP's widths")
                             ->capture_default_str()
                             ->type_name("WIDTHS")
                             ->check(are_widths(2));
   number("--batch", options->batch, 1, "samples or sequences");
   CLI::Option* sequence = number("--sequence", options->sequence, 1, "tokens of a sequence");
-  CLI::Option* masked = number("--masked", options->masked, 1, "tokens of a sequence that are guessed");
+  CLI::Option* masked = number("--masked", options->masked, 1,
+                               "tokens of a sequence that are guessed; unless given, no more than it has");
   CLI::Option* dropout = command->add_option("--dropout", options->dropout,
                                              "part of all elements; where not given, 0, or what --config says");
   command->add_option("--precision", options->precision, "as in cinta train")->capture_default_str();

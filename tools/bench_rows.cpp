@@ -140,6 +140,8 @@ void print_json(const std::vector<TimedRow>& rows, const std::vector<std::string
          {"variant", row.variant},
          {"shapes", row.look.shapes},
          {"us", {{"best", 1e6 * row.times.best}, {"median", 1e6 * row.times.median}, {"spread", row.times.spread}}},
+         {"flops", row.look.work.flops},
+         {"bytes", row.look.work.bytes},
          {row.look.work.flops > 0 ? "gflops" : "gigabytes_a_second", rate.giga},
          {"of_limit", rate.of_limit}});
   }

@@ -39,6 +39,7 @@ StepTimes time_steps(const SampleStep& sample, int64_t warmup, int64_t steps);
 /// What is said of a step beside its times.
 struct StepSubject {
   std::string model, unit, precision;         ///< "bert-mini", "tokens", "bf16"
+  std::string architecture = {};              ///< "mlp", or the class
   std::vector<int64_t> sizes = {};            ///< an MLP's
   std::vector<std::string> without = {};      ///< fused rows that were done with others
   double dropout = 0, attention_dropout = 0;  ///< of a BERT

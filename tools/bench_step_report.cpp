@@ -19,6 +19,7 @@ constexpr size_t rest_group = stage_count;  // its color in the picture
 
 std::string name_of(const StepSubject& subject) {
   std::string out = subject.model;
+  if (subject.model.ends_with(".json")) out += join(" (", subject.architecture, ")");
   for (size_t i = 0; i < subject.sizes.size(); ++i) out += join(i ? "-" : " ", subject.sizes[i]);
   out += join(", batch of ", subject.batch);
   if (subject.sequence) out += join(" x ", subject.sequence, " tokens");
@@ -63,8 +64,8 @@ void print_step(const StepSubject& subject, const StepTimes& times, const Machin
   line("step", times.step);
   std::printf("   %.0f %s/s\n", units_a_second(subject, times), subject.unit.c_str());
   for (int stage = 0; stage < stage_count; ++stage) line(stage_names[stage], times.stages[stage]), std::printf("\n");
-  std::printf("bytes asked of the machine in these %lld steps: %lld\n\n", static_cast<long long>(subject.steps),
-              static_cast<long long>(times.allocated_bytes));
+  std::printf("bytes asked of the machine in these %lld steps: %lld; loss of the last one: %g\n\n",
+              static_cast<long long>(subject.steps), static_cast<long long>(times.allocated_bytes), times.loss);
 
   std::printf("%-26s %-9s %7s %10s %8s %12s %9s\n", "row", "stage", "calls", "ms", "share", "rate", "of limit");
   for (const RowSum& row : times.rows) {
@@ -79,12 +80,14 @@ void print_step(const StepSubject& subject, const StepTimes& times, const Machin
   sum(between_rows, times.between_rows);
   sum("step", times.watched);
   sum("the same with every row at its limit", seconds_at_limits(times, limits));
-  std::printf("Rows are of the faster half of %lld more steps. Above 100 %% of memory's limit: out of a cache.\n",
-              static_cast<long long>(subject.steps));
+  std::printf(
+      "Rows are of the faster half of %lld more steps. Above 100 %%: out of a cache, or a product faster than that\n"
+      "of 1024 x 1024 by 1024 x 1024, which is the limit.\n",
+      static_cast<long long>(subject.steps));
 }
 
 void print_step_json(const StepSubject& subject, const StepTimes& times, const MachineLimits& limits) {
-  Json out{{"model", subject.model}};
+  Json out{{"model", subject.model}, {"architecture", subject.architecture}};
   if (!subject.sizes.empty()) out["layers"] = subject.sizes;
   out["precision"] = subject.precision;
   out["batch"] = subject.batch;
@@ -131,11 +134,14 @@ void print_step_json(const StepSubject& subject, const StepTimes& times, const M
 
 void plot_step(const std::string& path, const StepSubject& subject, const StepTimes& times,
                const MachineLimits& limits) {
-  train::PlotBars plot{.title = join(name_of(subject), ": ", formatted("%.2f", 1e3 * times.step.median), " ms a step"),
-                       .subtitle = join(train::machine_text(), "; at most ", limits_text(limits)),
-                       .x_label = "ms of a step, and how far each row is from the machine's limit",
-                       .groups = {stage_names, stage_names + stage_count},
-                       .bars = {}};
+  train::PlotBars plot{
+      .title = join(name_of(subject), ", ", subject.precision, ": ", formatted("%.2f", 1e3 * times.step.median),
+                    " ms a step"),
+      .subtitle = join(train::machine_text(), "; at most ", limits_text(limits)),
+      .x_label = join("ms of a step, of those by row the faster half, ", formatted("%.2f", 1e3 * times.watched),
+                      " ms, and of the machine's limit (above 100 %: out of a cache)"),
+      .groups = {stage_names, stage_names + stage_count},
+      .bars = {}};
   plot.groups.push_back("other");
   const auto share = [&](double seconds) { return formatted("%.1f %%", 100 * seconds / times.watched); };
   double rest = 0;

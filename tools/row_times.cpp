@@ -45,6 +45,7 @@ RowWork work_of(std::string_view row, std::span<const View> views) {
   if (row == "embedding_sum") met(1, 0), met(2, 0), met(3, 0);
   if (row == "scatter_add_rows") met(0, 1);
   work.bytes = work.held;
+  if (row == "affine_backward" || row == "divide_by_backward") work.bytes -= bytes_of(views[2]);  // a constant slope
   if (row == "accumulate") work.bytes += bytes_of(views[0]);
   if (row == "adamw") work.bytes += bytes_of(views[0]) + bytes_of(views[2]) + bytes_of(views[3]);
   if (row == "sgd") work.bytes += bytes_of(views[0]) + bytes_of(views[2]);

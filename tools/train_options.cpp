@@ -28,8 +28,9 @@ void add_threads(CLI::App& command, int& threads) {
 CLI::Validator at_least(int64_t least) {
   const auto fault = [least](const std::string& text) {
     double number = 0;
-    const bool small = CLI::detail::lexical_cast(text, number) && !(number >= static_cast<double>(least));
-    return small ? join("at least ", least, ", given ", text) : std::string();
+    if (!CLI::detail::lexical_cast(text, number)) return std::string();  // which is said where it is converted
+    if (!(number >= static_cast<double>(least))) return join("at least ", least, ", given ", text);
+    return number < 0x1p63 ? std::string() : join("less than 2^63, given ", text);  // else it would become that
   };
   return {fault, "", ""};
 }
@@ -51,7 +52,7 @@ CLI::Validator place_for_a_file() {
     std::error_code error;
     const bool fits = fs::is_directory(directory, error) && ::access(directory.c_str(), W_OK | X_OK) == 0 &&
                       !fs::is_directory(path, error);
-    return fits ? std::string() : join("a file in a directory that can be written to, given ", path);
+    return fits && !path.empty() ? std::string() : join("a file in a directory that can be written to, given ", path);
   };
   return {fault, "", ""};
 }
