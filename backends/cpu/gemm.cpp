@@ -70,8 +70,7 @@ bool fast_along_rows(const Gemm& p) {
 bool fast_down_rows(const Gemm& p) {
   const int64_t narrower = std::min(p.m, p.n);
   if (p.a.dtype == Dtype::bf16) return p.k >= 256 && narrower >= 128 && p.m * p.n * p.k >= 1 << 24;
-  const auto collide = [](int64_t step) { return step * size_of(Dtype::f32) % 4096 == 0; };
-  if (collide(p.a.column) || collide(p.b.row)) return narrower >= 32;
+  if (p.a.collides(p.a.column) || p.b.collides(p.b.row)) return narrower >= 32;
   if (p.m >= 2048) return p.k >= 192 && p.n >= 128;
   return p.k >= 512 && narrower >= 512 && p.n >= 1024;
 }
@@ -103,11 +102,7 @@ bool fast_transposed(const Gemm& p, int64_t most_rows) {
 /// [64,64] x [32,64]^T 39, 82, transposed 67; [64,10] x [10,128] 34, 46; [64,64]^T x [64,64] 57, 98; but [128,512] x
 /// [10,512]^T 82, 53. bf16: [128,64] x [64,64]^T 217, 252; [128,10] x [10,512] 107, 134; [128,10]^T x [128,512] 138,
 /// 181; [64,64]^T x [64,256] 248, 280; but [128,512] x [10,512]^T 154, 100, transposed 155.
-bool special_of_little(const Gemm& p) {
-  if (p.m * p.n * p.k > (p.a.dtype == Dtype::bf16 ? 1 << 20 : 1 << 18)) return false;
-  const bool few_columns = p.b.row == 1 && p.n <= 16;
-  return (few_columns && special_gemm(p.transposed())) || special_gemm(p);
-}
+bool is_little(const Gemm& p) { return p.m * p.n * p.k <= (p.a.dtype == Dtype::bf16 ? 1 << 20 : 1 << 18); }
 
 }  // namespace
 
@@ -139,7 +134,10 @@ bool fast_gemm(const Gemm& product) {
   if (isa_level() != isa_avx512_bf16 && !on_a_xeon) return false;
   if (fast_transposed(product, 128) && special_gemm(product.transposed())) return true;
   if (on_a_xeon) return fast_on_a_xeon(product) && special_gemm(product);
-  if (special_of_little(product)) return true;
+  if (is_little(product)) {
+    const bool few_columns = product.b.row == 1 && product.n <= 16;
+    return (few_columns && special_gemm(product.transposed())) || special_gemm(product);
+  }
   return (product.a.row == 1 ? fast_down_rows(product) : fast_along_rows(product)) && special_gemm(product);
 }
 

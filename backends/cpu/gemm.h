@@ -11,6 +11,9 @@ struct Matrix {
   int64_t row = 0, column = 1;  ///< strides in elements
   Dtype dtype = Dtype::f32;
 
+  /// Whether steps of `stride` elements lie a multiple of 4 KiB apart, and so push each other out of a first-level
+  /// cache.
+  bool collides(int64_t stride) const { return stride * size_of(dtype) % 4096 == 0; }
   void* at(int64_t i, int64_t j) const { return static_cast<char*>(data) + (i * row + j * column) * size_of(dtype); }
   Matrix transposed() const { return {data, column, row, dtype}; }
 };
@@ -23,8 +26,7 @@ struct Gemm {
   float alpha = 1, beta = 0;
   bool of_many = false;  ///< others of a batch are done beside it, each on a thread of its own
 
-  /// Whether rows of a lie a multiple of 4 KiB apart, and so push each other out of a first-level cache of 32 KiB.
-  bool rows_collide() const { return a.row * size_of(a.dtype) % 4096 == 0; }
+  bool rows_collide() const { return a.collides(a.row); }
 
   /// The same numbers: y^T = b^T a^T.
   Gemm transposed() const {

@@ -219,14 +219,14 @@ struct Tiles {
     const bool transposed = p.a.row == 1 && p.a.column != 1;
     // Columns a multiple of 4 KiB apart push each other out of the first cache. Xeon 6, f32[2048,1024]^T x
     // f32[2048,256]: 207 GF/s without a copy, 310 with it.
-    copies = transposed && p.m > 1 && p.a.column * size_of(p.a.dtype) % 4096 == 0 && p.k <= 8192;
+    copies = transposed && p.m > 1 && p.a.collides(p.a.column) && p.k <= 8192;
     const bool tall = transposed && p.m >= 2048;  // cut lower, its tiles would not be packed with AVX2 alone
     const bool by_rows = transposed && !copies && !tall && p.m >= 128 && p.n < 1024;
     m = p.m <= 512 ? p.m : tall ? 512 : 256;
     // So do rows of a that are multiplied by rows of b, and oneDNN copies them where a tile has many columns. Zen 4,
     // f32[1024,3072] x [768,3072]^T in tiles of 384 columns 192 GF/s, of 768 215; bf16[1024,2048] x [512,2048]^T 372,
     // 430.
-    const bool gathers = !transposed && p.b.row == 1 && p.m > 512 && p.a.row * size_of(p.a.dtype) % 4096 == 0;
+    const bool gathers = !transposed && p.b.row == 1 && p.m > 512 && p.rows_collide();
     const int64_t share = tall || gathers ? p.n : (p.n * parts(p.m, m) / wanted + 63) / 64 * 64;
     n = copies || by_rows ? p.n : std::clamp<int64_t>(share, transposed ? 256 : 128, 1024);
     across = parts(p.n, n);

@@ -16,7 +16,8 @@ struct AmxTile : Bf16Tile {
   /// 0 and 1 hold sums, 2 words of a, 3 and 4 words of b.
   using Use = AmxTiles<panel_rows, panel_rows, panel_rows, depth, depth>;
 
-  /// As FloatTile::multiply; along columns, four words beyond the rows of a are read.
+  /// As FloatTile::multiply, always of all rows, which take no longer; along columns, four words beyond the rows of a
+  /// are read.
   template <Walk walk>
   [[gnu::target("amx-tile,amx-bf16"), gnu::noinline]] static void multiply(float* out, int64_t out_stride,
                                                                            const float* a, int64_t a_stride,
