@@ -19,8 +19,8 @@ constexpr size_t rest_group = stage_count;  // its color in the picture
 
 std::string name_of(const StepSubject& subject) {
   std::string out = subject.model;
-  if (subject.model.ends_with(".json")) out += join(" (", subject.architecture, ")");
   for (size_t i = 0; i < subject.sizes.size(); ++i) out += join(i ? "-" : " ", subject.sizes[i]);
+  if (subject.sizes.empty()) out += join(" (", subject.architecture, ")");
   out += join(", batch of ", subject.batch);
   if (subject.sequence) out += join(" x ", subject.sequence, " tokens");
   if (subject.masked) out += join(", ", subject.masked, " of each masked");
