@@ -129,10 +129,10 @@ struct Job {
         const int64_t i = s * kept.width, j = begin + t * striped.width;
         line += lines_of_tile;
         const LinesAhead ahead = line <= 0 ? LinesAhead{} : coming.lines(std::max<int64_t>(0, line - lines_of_tile));
-        const auto multiply_to = [&](const auto& put) {
-          Tile::template multiply_to<Walk::along_columns>(put, keeps_b ? of_part : of_kept,
-                                                          (keeps_b ? striped : kept).pitch(),
-                                                          keeps_b ? of_kept : of_part, panel_columns, words, ahead);
+        const auto multiply_to = [&]<int rows = panel_rows>(const auto& put) {
+          Tile::template multiply_to<Walk::along_columns, rows>(
+              put, keeps_b ? of_part : of_kept, (keeps_b ? striped : kept).pitch(), keeps_b ? of_kept : of_part,
+              panel_columns, words, ahead);
         };
         keeps_b ? put_panel(j, i, add, multiply_to) : put_panel(i, j, add, multiply_to);
       }
@@ -146,8 +146,10 @@ struct Job {
     alignas(64) float edge[panel_rows * panel_columns];
     float* y = static_cast<float*>(p.y.at(i, j));
     if (whole && streams) return multiply_to(StreamTile{y, p.y.row, p.alpha});
-    multiply_to(PutTile{whole ? y : edge, whole ? p.y.row : panel_columns, p.alpha, whole && add});
-    if (whole) return;
+    if (whole) return multiply_to(PutTile{y, p.y.row, p.alpha, add});
+    with_height(rows, [&]<int height>() {
+      multiply_to.template operator()<height>(PutTile{edge, panel_columns, p.alpha, false});
+    });
     for (int64_t r = 0; r < rows; ++r, y += p.y.row)
       for (int64_t c = 0; c < columns; ++c) y[c] = edge[r * panel_columns + c] + (add ? y[c] : 0);
   }
