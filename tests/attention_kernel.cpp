@@ -190,6 +190,37 @@ TEST_CASE("what lies in the padding is not seen", "[attention]") {
   CHECK(clean[0][(0 * 40 + 7) * 16] == 0);
 }
 
+TEST_CASE("what all keys share leaves no trace in the gradients", "[attention]") {
+  // Scores that are all 400 larger: the probabilities are those of before, but lse is rounded to 400 times as much.
+  const Shape shape{2, 3, 130, 16};
+  const auto with_first = [&](const Tensor& x, float value) {
+    std::vector<float> values = to_vector<float>(x);
+    for (size_t i = 0; i < values.size(); i += 16) values[i] = value;
+    return from_values(values, shape);
+  };
+  const Tensor state = from_values<int64_t>({5, 9, 0}, {3});
+  const float shift = 400;
+  for (const float p : {0.0f, 0.3f})
+    for (const Device device : {cpu, reference}) {
+      kernels::Attention how = options(16);
+      if (p > 0) how.dropout = {state, 3, p};
+      Inputs in(shape);
+      in.q = with_first(in.q, 4), in.k = with_first(in.k, 0);
+      const auto expected = run(in, how, device).numbers();
+      in.k = with_first(in.k, shift / (4 * how.scale));
+      const auto found = run(in, how, device).numbers();
+      for (const size_t gradient : {2, 3, 4}) {
+        float largest = 0, worst = 0;
+        for (size_t i = 0; i < expected[gradient].size(); ++i) {
+          largest = std::max(largest, std::fabs(expected[gradient][i]));
+          worst = std::max(worst, std::fabs(found[gradient][i] - expected[gradient][i]));
+        }
+        INFO(join(device) << " p " << p << " gradient " << gradient << ": " << worst << " of " << largest);
+        CHECK(worst < 4 * shift * std::numeric_limits<float>::epsilon() * largest);
+      }
+    }
+}
+
 TEST_CASE("operands packed in one projection give the same bits as separate ones", "[attention]") {
   const int64_t samples = 2, heads = 3, sequence = 50, size = 16;
   const Tensor packed = random({samples, sequence, 3, heads, size}, 1);

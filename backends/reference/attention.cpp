@@ -2,6 +2,7 @@
 #include "cinta/backends/kernels/attention.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "cinta/backends/reference/dropout.h"
 #include "cinta/backends/reference/element.h"
@@ -122,6 +123,8 @@ void attend_gradients(View dq, View dk, View dv, View grad_o, View q, View k, Vi
         kept[j] = head.kept(s, keys[j]);
         dp[j] = kept[j] * inner_product(out_gradient[s], head.v[keys[j]]);
       }
+      const double sum = std::accumulate(p.begin(), p.end(), 0.0);  // 1, but lse may have been rounded
+      for (double& share : p) share /= sum;
       const double along = inner_product(dp, p);
       for (size_t j = 0; j < keys.size(); ++j) {
         const int64_t t = keys[j];

@@ -12,19 +12,21 @@ namespace {
 using kernels::Attention;
 
 /// Scores become P M, dp = dO V^T becomes scale * dS; both 0 from `seen` to `width`. `factors` is the row of M, or
-/// null.
+/// null. P is divided by its sum, which is 1 but for what lse lost in rounding: of large scores that is so much that a
+/// part which all keys share would no longer cancel in dQ.
 template <bool narrow>
 void gradient_row(float* scores, float* dp, float lse, float scale, const float* factors, int64_t seen, int64_t width) {
+  const float sum = exp_and_sum<narrow>(scores, scores, lse, seen);
   float along;
   if (factors) {
     along = sum_of(seen, [=](int64_t t) {
-      scores[t] = math::exp_below_for<narrow>(scores[t] - lse);
+      scores[t] /= sum;
       dp[t] = masked(dp[t], factors[t]);
       return scores[t] * dp[t];
     });
   } else {
     along = sum_of(seen, [=](int64_t t) {
-      scores[t] = math::exp_below_for<narrow>(scores[t] - lse);
+      scores[t] /= sum;
       return scores[t] * dp[t];
     });
   }
