@@ -193,6 +193,10 @@ TEST_CASE("a configuration goes through its file unchanged", "[bert]") {
   const BertConfig read = BertConfig::from_json(config.to_json("BertForSequenceClassification"), "config.json");
   CHECK(difference(config, read).empty());
   CHECK(read.num_labels == 3);
+  config.pad_token_id = -1;  // none, which Python users write as null
+  const std::string text = config.to_json("BertForMaskedLM");
+  CHECK(text.find(R"("pad_token_id": null)") != std::string::npos);
+  CHECK(difference(config, BertConfig::from_json(text, "config.json")).empty());
   BertConfig other = config;
   other.hidden_size = 24;
   CHECK(difference(config, other) == "hidden_size: 20 in the file, 24 here");

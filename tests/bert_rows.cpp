@@ -1,4 +1,5 @@
-// A BERT that computes its last layer for some rows alone: the same numbers as from all rows, dropped elements and all.
+// A BERT that computes its last layer for some rows alone: the same numbers as from all rows, dropped elements and all;
+// and whose word vectors get a gradient.
 #include <catch2/catch.hpp>
 #include <cmath>
 
@@ -196,4 +197,21 @@ TEST_CASE("rows of a dropout that do not fit, or change, are refused", "[bert_ro
   const Tensor loss = sum(dropout(tracked, whole.of_rows(rows, length)));
   fill_(rows, 0);
   CHECK_THROWS_WITH(autograd::backward(loss), Catch::Contains("the rows that are masked were changed by fill_"));
+}
+
+TEST_CASE("the padding token's vector learns nothing where it stands in a text", "[bert]") {
+  const auto of_words = [](int64_t padding) {
+    models::BertConfig config = small_config();
+    config.pad_token_id = padding;
+    models::BertForSequenceClassification model(config, 3);
+    const TokenBatch batch = tokens(false, cpu);
+    autograd::backward(cross_entropy(model(batch), from_values<int64_t>({0, 2, 1}, {samples})));
+    return to_vector<float>(gradients(model).at("bert.embeddings.word_embeddings.weight"));
+  };
+  const std::vector<float> all = of_words(-1);
+  std::vector<float> expected = all;
+  const auto row = expected.begin() + 8 * small_config().hidden_size;  // 8 is among the tokens
+  std::fill_n(row, small_config().hidden_size, 0.0f);
+  CHECK(expected != all);
+  CHECK(of_words(8) == expected);
 }

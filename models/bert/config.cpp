@@ -112,6 +112,7 @@ std::string BertConfig::to_json(std::string_view architecture) const {
   out["architectures"] = {architecture};
   out["model_type"] = "bert";
   each_key(*this, [&](const char* key, const auto& value) { out[key] = value; });
+  if (pad_token_id < 0) out["pad_token_id"] = nullptr;
   out["position_embedding_type"] = "absolute";
   if (architecture == "BertForSequenceClassification") {
     for (int64_t i = 0; i < num_labels; ++i) out["id2label"][std::to_string(i)] = label_name(i);
@@ -121,7 +122,8 @@ std::string BertConfig::to_json(std::string_view architecture) const {
 }
 
 BertConfig BertConfig::from_json(const std::string& text, const std::string& path, Where where) {
-  const nlohmann::json in = data::parse_json_object(text, "config", path, where);
+  nlohmann::json in = data::parse_json_object(text, "config", path, where);
+  if (const auto pad = in.find("pad_token_id"); pad != in.end() && pad->is_null()) *pad = -1;
   auto expect = [&](const char* key, const nlohmann::json& wanted) {
     if (in.contains(key))
       require<FileError>(in[key] == wanted, "config", where, path, ": ", key, " is ", in[key].dump(), ", only ",

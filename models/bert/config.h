@@ -22,7 +22,7 @@ struct BertConfig {
   int64_t type_vocab_size = 2;
   double initializer_range = 0.02;
   double layer_norm_eps = 1e-12;
-  int64_t pad_token_id = 0;
+  int64_t pad_token_id = 0;  ///< whose word vector learns nothing as input; -1 (null in a file): none
   int64_t num_labels = 2;
   std::vector<std::string> label_names = {};  ///< of a classifier, by number; empty: LABEL_0, LABEL_1, ..
   std::string problem_type = {};              ///< of a classifier's file, in the words of transformers; empty: not said

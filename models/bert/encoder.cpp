@@ -36,8 +36,9 @@ BertEmbeddings::BertEmbeddings(const EncoderContext& context)
 Tensor BertEmbeddings::operator()(const TokenBatch& batch, Where where) const {
   NameScope scope("embeddings");
   require(!batch.offsets == !batch.places, "bert", where, "offsets and places are given together, or neither");
-  const Tensor x = norm(
-      embedding_sum(word.weight, position.weight, type.weight, batch.ids, batch.types, batch.places, -1, where), where);
+  const Tensor x = norm(embedding_sum(word.weight, position.weight, type.weight, batch.ids, batch.types, batch.places,
+                                      context_.config->pad_token_id, where),
+                        where);
   const double p = training() ? context_.config->hidden_dropout_prob : 0;
   return dropout(x, context_.random->site("embeddings.dropout", p), where);
 }
