@@ -1,6 +1,7 @@
 // attention: q, k and v as tensors of their own.
 #include "cinta/ops/attention.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "cinta/autograd/function.h"
@@ -69,7 +70,7 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
   require<ShapeError>(v.shape() == k.shape(), op, where, "k and v have one shape: ", k, " and ", v);
   require<ShapeError>(!options.offsets || k.size(2) == q.size(2), op, where, "offsets cut q and k alike: q ", q, ", k ",
                       k);
-  Attention self{AttentionCore(op, options, q, q.size(2), q.size(3), where), {}, {}, {}};
+  Attention self{AttentionCore(op, options, q, std::max(q.size(2), k.size(2)), q.size(3), where), {}, {}, {}};
   if (multiplies_tf32(op, q, where)) [[unlikely]]
     return tf32_result(
         autograd::apply(std::move(self), where, tf32_operand(q, where), tf32_operand(k, where), tf32_operand(v, where)),

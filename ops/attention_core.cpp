@@ -24,6 +24,13 @@ Tensor positions(int64_t count, const Shape& shape, Device device) {
   return reshape(cast(arange(count, 0, 1, device), Dtype::i32), shape);
 }
 
+/// Lengths between none and the sample's whole `length`, where the host can see them.
+void check_lengths(const char* op, const Tensor& lengths, int64_t length, Where where) {
+  if (!lengths || !host_sees(lengths)) return;
+  for (const int32_t given : lengths.data<int32_t>(where))
+    require(given >= 0 && given <= length, op, where, "lengths lie in [0, ", length, "], given ", given);
+}
+
 /// Offsets that begin with 0, do not fall and end within the sample's `length`, where the host can see them; the
 /// kernels clamp others, but leave out what lies before the first.
 void check_offsets(const char* op, const Tensor& offsets, int64_t length, Where where) {
@@ -61,6 +68,7 @@ AttentionCore::AttentionCore(const char* op, const AttentionOptions& options, co
   scale_ = static_cast<float>(options.scale > 0 ? options.scale : 1 / std::sqrt(static_cast<double>(size)));
   draw_ = Draw(options.dropout);
   given_ = {dense(detach(options.lengths)), dense(detach(options.offsets)), {}};
+  check_lengths(op, given_.lengths, length, where);
   check_offsets(op, given_.offsets, length, where);
 }
 

@@ -217,3 +217,12 @@ TEST_CASE("queries of rows that are no positions, or do not fit, are refused", "
   refused(q, {}, rows, 2, "kv has the type of");
   refused(q, kv, {}, 2, "rows is i64");
 }
+
+TEST_CASE("lengths beyond the sample, or below nothing, are refused", "[ops]") {
+  const Tensor q = full({2, 3, 4, 5}, 1.0), keys = full({2, 3, 6, 5}, 1.0);
+  const auto with = [](int32_t length) { return AttentionOptions{.lengths = from_values<int32_t>({0, length}, {2})}; };
+  attention(q, keys, keys, with(6));
+  CHECK_THROWS_WITH(attention(q, keys, keys, with(7)), Catch::Contains("[attention] lengths lie in [0, 6], given 7"));
+  CHECK_THROWS_WITH(self_attention(full({2, 4, 12}, 1.0), 2, with(-1)),
+                    Catch::Contains("[self_attention] lengths lie in [0, 4], given -1"));
+}
