@@ -6,7 +6,8 @@ namespace cinta {
 
 struct AttentionOptions {
   bool causal = false;       ///< query i sees keys 0..i
-  Tensor lengths = {};       ///< i32[B]: keys and queries at or beyond a sample's length do not exist; absent: all do
+  Tensor lengths = {};       ///< i32[B], 0 .. max(S,T): keys and queries at or beyond a sample's length do not exist;
+                             ///< absent: all do. Others are refused where the host sees them, as offsets are
   Tensor offsets = {};       ///< i32[N+1], 0 first, rising: N sequences laid end to end in one sample (B = 1, S = T);
                              ///< sequence n is offsets[n] .. offsets[n+1] and sees itself only. Not with lengths
   DropoutSite dropout = {};  ///< on the probabilities

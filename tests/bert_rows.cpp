@@ -1,5 +1,5 @@
-// A BERT that computes its last layer for some rows alone: the same numbers as from all rows, dropped elements and all;
-// and whose word vectors get a gradient.
+// A BERT that computes its last layer for some rows alone: the same numbers as from all rows, dropped elements and all.
+// And what the padding token learns.
 #include <catch2/catch.hpp>
 #include <cmath>
 
