@@ -127,8 +127,9 @@ bool fast_gemm(const Gemm& product) {
       return true;
     return fast_with_avx2(product) && special_gemm(product);
   }
-  // A Xeon 6, two cores, bf16: [2048,256] x [256,1024] 2340, 2350; weight gradients [2048,768]^T x [2048,256] 1210,
-  // 1690; a decoder's [320,256] x [256,30522] 960, 1480, its weights' 1130, 2110.
+  // An Emerald Rapids, two cores, bf16: [2048,256] x [1024,256]^T 660, 970; [1024,3072] x [768,3072]^T 620, 850; weight
+  // gradients [2048,256]^T x [2048,1024] 530, 1060; a decoder's [320,256] x [30522,256]^T 420, 840, its weights' 380,
+  // 740; [128,512]^T x [128,784] 210, 640.
   if (isa_level() == isa_amx && product.a.dtype == Dtype::bf16) return special_gemm(product);
   const bool on_a_xeon = is_wide_xeon() && product.a.dtype == Dtype::f32;
   if (isa_level() != isa_avx512_bf16 && !on_a_xeon) return false;
