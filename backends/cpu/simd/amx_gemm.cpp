@@ -1,5 +1,6 @@
 // The product of bf16 by the tiles of AMX. Both operands are packed into tiles: the smaller one by every thread for
-// itself, or, where they are many, once for all of them; the other by stripes, each by the thread that multiplies it.
+// itself, or, where threads are many or it is large, once for all; the other by stripes, each by the thread that
+// multiplies it.
 #include <algorithm>
 #include <atomic>
 
@@ -48,9 +49,11 @@ constexpr int64_t side = AmxOperand::side, square = AmxOperand::square, panel = 
 
 constexpr int64_t most_panels = 4;  ///< of a stripe
 
-/// Threads that each pack the whole of an operand: what another one has packed comes from its cache, line by line, and
-/// not before all have packed. Two threads: 0.92 of the time (products of BERT-mini's step on an Emerald Rapids).
+/// Threads, and values of an operand, up to which each packs all of it: what another one has packed comes from its
+/// cache, line by line, and not before all have packed. Two threads: 0.92 of the time (products of BERT-mini's step on
+/// an Emerald Rapids; of some MB 0.98).
 constexpr int most_packers = 4;
+constexpr int64_t most_packed_by_each = 4 << 20;
 std::atomic<int64_t> jobs{0};
 thread_local int64_t packed_for = 0;  ///< the job whose operand this thread has packed
 
@@ -102,8 +105,8 @@ bool run(const Gemm& p) {
   Job job{p, a, b, p.m < p.n};
   const int64_t strips = job.other().strips;
   job.stripe = std::clamp(round_up((strips + 7) / 8, panel), panel, most_panels * panel);
-  if (threads() > most_packers) {
-    const int64_t of_panel = a.panel_words(), count = job.shared().panels();
+  const int64_t of_panel = a.panel_words(), count = job.shared().panels();
+  if (threads() > most_packers || count * panel * p.k > most_packed_by_each) {
     float* packed = scratch<float>(count * of_panel, Workspace::call);
     parallel_for(count, std::max<int64_t>(1, 4096 / p.k), [&](int64_t begin, int64_t end) {
       job.shared().pack_panels(packed + begin * of_panel, begin, end - begin);
