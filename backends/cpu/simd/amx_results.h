@@ -38,10 +38,8 @@ class AmxResults {
   /// as long as the tiles.
   [[gnu::target("amx-tile,amx-bf16,avx512bf16"), gnu::always_inline]] void advance(int64_t count) {
     write(count);
-    for (int64_t fetch = std::min(count, to_fetch_); fetch > 0; --fetch, --to_fetch_, next_ += line_) {
-      __builtin_prefetch(next_ + 63, 1);
-      if (!narrow_) __builtin_prefetch(next_ + 127, 1);
-    }
+    for (int64_t fetch = std::min(count, to_fetch_); fetch > 0; --fetch, --to_fetch_, next_ += line_)
+      prefetch_to_write(next_ + 63, narrow_ ? 1 : 65);
   }
 
   /// The next `count` rows, if so many are left.
