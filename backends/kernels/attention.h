@@ -6,7 +6,7 @@
 namespace cinta::kernels {
 
 struct Attention {
-  float scale = 1;  ///< of the scores, usually 1/sqrt(head size)
+  float scale = 1;  ///< of the scores, positive, usually 1/sqrt(head size)
   /// Query i sees keys 0..i. Of a sequence with a NaN or infinity, queries before it may get NaN too: what they do not
   /// see may be multiplied by 0.
   bool causal = false;

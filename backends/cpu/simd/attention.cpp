@@ -1,9 +1,8 @@
 // Attention forward: for every head of every sequence, blocks of queries whose scores stay in the second-level cache.
-#include "cinta/backends/cpu/simd/attention.h"
-
 #include <utility>
 
 #include "cinta/backends/cpu/parallel.h"
+#include "cinta/backends/cpu/simd/attention_columns.h"
 #include "cinta/backends/cpu/simd/rows.h"
 
 #include "cinta/backends/cpu/isa_begin.h"
@@ -11,21 +10,38 @@ namespace {
 
 using kernels::Attention;
 
-struct LargestAndSum {
-  float largest, sum;
-};
-
-/// Scores to e^(score - largest), masked; what lies beyond `seen` becomes 0. The sum is that before the mask.
+/// Columns of scores to e^(scale * score - largest), masked by the factors, if any; what no query sees becomes 0 up to
+/// row `rows`. The sum is that before the mask.
 template <bool narrow>
-LargestAndSum softmax_row(float* scores, int64_t seen, int64_t width, const float* factors) {
-  const float largest = reduce_array<MaxOfNumbers>(scores, seen);
-  const float sum = !factors ? exp_and_sum<narrow>(scores, scores, largest, seen) : sum_of(seen, [=](int64_t t) {
-    const float share = math::exp_below_for<narrow>(scores[t] - largest);
-    scores[t] = masked(share, factors[t]);
-    return share;
-  });
-  std::fill(scores + seen, scores + width, 0.0f);
-  return {largest, sum};
+void softmax_columns(float* scores, int64_t stride, float scale, const Seen& seen, int64_t rows, const Factors* factors,
+                     float* largest, float* sum, RowsAhead& ahead) {
+  seen.hide(scores, stride);
+  float most[lanes];
+  std::fill_n(most, lanes, -math::infinity);
+  for (int64_t t = 0; t < seen.by_some; ++t)
+#pragma omp simd
+    for (int64_t j = 0; j < lanes; ++j) most[j] = MaxOfNumbers::add(most[j], scale * scores[t * stride + j]);
+  const auto share = [=](int64_t t, int64_t j) {
+    return math::exp_below_for<narrow>(scale * scores[t * stride + j] - most[j]);
+  };
+  float total[lanes];
+  if (factors)
+    sum_columns(total, seen.by_some, [&](int64_t t) {
+      ahead.fetch();
+      return [&, factor = factors->row(t), row = scores + t * stride, t](int64_t j) {
+        const float e = share(t, j);
+        row[j] = masked(e, factor[j]);
+        return e;
+      };
+    });
+  else
+    sum_columns(total, seen.by_some, [&](int64_t t) {
+      ahead.fetch();
+      return [&, row = scores + t * stride, t](int64_t j) { return row[j] = share(t, j); };
+    });
+  seen.clear(scores, stride, rows);
+  std::copy_n(most, lanes, largest);
+  std::copy_n(total, lanes, sum);
 }
 
 template <class Tile>
@@ -34,54 +50,56 @@ void attend(const View& o, const View& lse, const View& q, const View& k, const 
   const Head h(q, k, options, wanted, number);
   if (h.all_queries == 0) return;
   const Head coming(q, k, options, wanted, next_head(number, k, options));
-  const int64_t size = q.size(3), all_queries = h.all_queries, all_keys = h.all_keys,
-                wide = round_up(size, panel_columns);
+  const int64_t size = q.size(3), all_queries = h.all_queries, wide = round_up(size, panel_columns);
   const Matrix out = h.of_queries(o);
   float* row_lse = lse.as<float>() + h.first_row;
   const bool drops = options.dropout.p > 0;
 
   using Operand = Operands<Tile>;
   [[maybe_unused]] const typename Tile::Use use;
-  const int64_t of_queries = Operand::room(all_queries, size), of_keys = Operand::room(all_keys, size),
-                block = h.block * h.stride;
-  float* next = scratch<float>(of_queries + 4 * of_keys + block + h.block * (wide + 4) + h.stride, Workspace::tile);
+  const int64_t of_queries = Operand::room(all_queries, size), of_keys = Operand::room(h.all_keys, size),
+                of_factors = drops ? Factors::room(h.all_keys) : 0;
+  float* next =
+      scratch<float>(2 * of_queries + 3 * of_keys + 2 * h.room + h.block * (wide + 4) + of_factors, Workspace::tile);
   const auto take = [&](int64_t count) { return std::exchange(next, next + count); };
-  float *scores = take(block), *result = take(h.block * wide), *query_room = take(of_queries),
-        *key_room = take(of_keys), *keys_room = take(of_keys), *value_room = take(of_keys),
-        *values_room = take(of_keys), *factors = take(h.stride), *largest = take(h.block), *sum = take(h.block),
-        *logsumexp = take(h.block), *inverse_sum = take(h.block);
-  const Words query = Operand::by_rows(query_room, h.of_queries(q), h.queries, size, h.order);
-  const RightWords keys = Operand::transposed(keys_room, Operand::by_rows(key_room, h.of(k), h.keys, size)),
-                   values = Operand::by_columns(values_room, Operand::by_rows(value_room, h.of(v), h.keys, size));
+  float *scores = take(h.room), *down_room = take(h.room), *result = take(h.block * wide), *largest = take(h.block),
+        *sum = take(h.block), *logsumexp = take(h.block), *inverse_sum = take(h.block);
+  const Factors factors(take(of_factors), h.all_keys);
+  const Words key = Operand::by_rows(take(of_keys), h.of(k), h.keys, size);
+  const RightWords queries = Operand::transposed(
+                       take(of_queries), Operand::to_pack(take(of_queries), h.of_queries(q), h.queries, size, h.order),
+                       size),
+                   values =
+                       Operand::by_columns(take(of_keys), Operand::to_pack(take(of_keys), h.of(v), h.keys, size), size);
+  RowsAhead ahead;
+  ahead.write(out, h.queries, h.order);
+  ahead.read(coming.of_queries(q), coming.queries, coming.order);
+  for (const View* view : {&k, &v}) ahead.read(coming.of(*view), coming.keys);
+  ahead.spread(Head::row_bytes(q), h.keys * ((h.queries + lanes - 1) / lanes));
+
   for (int64_t first = 0; first < all_queries; first += h.block) {
     const int64_t rows = std::min(h.block, all_queries - first),
                   exist = std::clamp<int64_t>(h.queries - first, 0, rows);
     for (int64_t i = exist; i < rows; ++i) row_lse[h.row(first + i)] = 0;
     if (exist > 0) {
       const int64_t width = h.seen_by(first + exist - 1);
-      multiply_words<Tile, Walk::along_rows>({scores, exist, h.stride}, width, query.row(first), query.stride, keys,
-                                             Operand::words(size), options.scale);
-      for (int64_t i = 0; i < exist; ++i) {
-        coming.fetch_queries(q, first + i, h.queries);
-        coming.fetch_keys(k, first + i, h.queries);
-        coming.fetch_keys(v, first + i, h.queries);
-        h.ask_for_query(o, first + i);
-        if (drops) h.draw(factors, site, first + i);
-        const auto [row_largest, row_sum] = softmax_row<Tile::steps_per_word == 2>(
-            scores + i * h.stride, h.seen_by(first + i), width, drops ? factors : nullptr);
-        largest[i] = row_largest;
-        sum[i] = row_sum;
+      multiply_words<Tile>({scores, width, h.stride}, exist, Left<Walk::along_rows>{key.data, key.stride},
+                           queries.from_column(first), Operand::words(size));
+      for (int64_t i = 0; i < exist; i += lanes) {
+        const int64_t count = std::min(lanes, exist - i);
+        if (drops) factors.draw(h, site, first + i, count);
+        softmax_columns<Tile::steps_per_word == 2>(scores + i, h.stride, options.scale, Seen(h, first + i, count),
+                                                   round_up(width, panel_columns), drops ? &factors : nullptr,
+                                                   largest + i, sum + i, ahead);
       }
-      // Of all rows at once: one at a time, a logarithm takes as long as 64 scores.
 #pragma omp simd
       for (int64_t i = 0; i < exist; ++i) {
         logsumexp[i] = largest[i] + math::log(sum[i]);
         inverse_sum[i] = 1 / sum[i];
       }
       for (int64_t i = 0; i < exist; ++i) row_lse[h.row(first + i)] = logsumexp[i];
-      const float* probabilities = pack_rows<Tile>(scores, scores, h.stride, exist, width);
-      multiply_words<Tile, Walk::along_rows>({result, exist, wide}, size, probabilities, h.stride, values,
-                                             Operand::words(width), 1);
+      multiply_words<Tile>({result, exist, wide}, size, Operand::down(down_room, scores, h.stride, width, exist),
+                           values, Operand::words(width));
       for (int64_t i = 0; i < exist; ++i)
         for (int64_t d = 0; d < size; ++d) result[i * wide + d] *= inverse_sum[i];
     }

@@ -77,7 +77,9 @@ struct Head {
   int64_t begin_in_all;
   int64_t factors_of_row;  ///< elements of the mask for a query
   int64_t block;           ///< queries of one block
-  int64_t stride;          ///< of a block's rows of scores
+  int64_t stride;  ///< of a block's rows of scores, one for each key; beyond the queries, so that rows do not lie a
+                   ///< power of two apart
+  int64_t room;    ///< for a block's scores
   bool causal;
 
   /// number = (sample * heads + head) * sequences + sequence
@@ -120,40 +122,15 @@ struct Head {
     }
     constexpr int64_t most = 96;
     const int64_t blocks = std::max<int64_t>(1, (all_queries + most - 1) / most);
-    block = round_up((all_queries + blocks - 1) / blocks, panel_rows);
-    // Beyond the panels, so that rows do not lie a power of two apart, and a column more may be written.
-    stride = round_up(all_keys, panel_columns) + 16;
+    block = round_up((all_queries + blocks - 1) / blocks, panel_columns);
+    stride = block + 16;
+    room = round_up(all_keys, panel_columns) * stride;
   }
   /// The row of lse, and in of_queries(), of query `query`, and where that stands in its sequence.
   int64_t row(int64_t query) const { return order ? order[query] : query; }
   int64_t position(int64_t query) const { return order ? positions[order[query]] - begin_in_all : query; }
   /// Keys that query `query` sees.
   int64_t seen_by(int64_t query) const { return causal ? std::min(keys, position(query) + 1) : keys; }
-  /// The factors of dropout for what query `query` sees.
-  void draw(float* factors, const DropoutRecord& site, int64_t query) const {
-    const int64_t first = (site.first_row + position(query)) * factors_of_row + first_factor;
-    dropout_factors(factors, site, static_cast<uint64_t>(first), seen_by(query));
-  }
-  /// Rows of a head are pieces that lie too far apart for the machine to see which comes next. While query `i` of
-  /// `among` queries, mostly another head's, is computed, this head's rows i, i + among, .. are fetched, a few at most.
-  [[gnu::always_inline]] void fetch_keys(const View& all, int64_t i, int64_t among) const {
-    for (int64_t row = i; row < end_of_share(keys, i, among); row += among)
-      prefetch_far(of(all).at(row, 0), row_bytes(all));
-  }
-  [[gnu::always_inline]] void fetch_queries(const View& all, int64_t i, int64_t among) const {
-    for (int64_t query = i; query < end_of_share(queries, i, among); query += among)
-      prefetch_far(of_queries(all).at(row(query), 0), row_bytes(all));
-  }
-  /// The same of rows that will be written.
-  [[gnu::always_inline]] void ask_for_keys(const View& all, int64_t i, int64_t among) const {
-    for (int64_t row = i; row < end_of_share(keys, i, among); row += among)
-      prefetch_to_write(of(all).at(row, 0), row_bytes(all));
-  }
-  [[gnu::always_inline]] void ask_for_query(const View& all, int64_t query) const {
-    prefetch_to_write(of_queries(all).at(row(query), 0), row_bytes(all));
-  }
-  /// Eight rows at most: what few queries of a long sequence fetched at once would push the rest out of the caches.
-  static int64_t end_of_share(int64_t rows, int64_t i, int64_t among) { return std::min(rows, i + 8 * among); }
   Matrix of(const View& all) const { return head_of(all, sample, head, begin); }
   static int64_t row_bytes(const View& all) { return all.size(3) * size_of(all.dtype); }
   Matrix of_queries(const View& all) const { return order ? head_of(all, 0, head, 0) : of(all); }
@@ -167,33 +144,6 @@ void with_tile([[maybe_unused]] Dtype dtype, F f) {
   if (dtype == Dtype::bf16 && multiplies(dtype)) return f.template operator()<Bf16Tile>();
 #endif
   f.template operator()<FloatTile>();
-}
-
-/// Rows of floats, of which `width` count, as the left operand of a sum along the rows: where they lie, or in `out`,
-/// which may be the same.
-template <class Tile>
-const float* pack_rows([[maybe_unused]] float* out, const float* in, [[maybe_unused]] int64_t stride,
-                       [[maybe_unused]] int64_t rows, [[maybe_unused]] int64_t width) {
-  if constexpr (Tile::steps_per_word == 1) {
-    return in;
-  } else {
-    for (int64_t i = 0; i < rows; ++i) {
-      Tile::pack(out + i * stride, in + i * stride, width);
-      std::memset(reinterpret_cast<char*>(out + i * stride) + 2 * width, 0, 2);
-    }
-    return out;
-  }
-}
-
-/// The same for a sum down the columns, in place; returns the distance of its words.
-template <class Tile>
-int64_t pack_columns([[maybe_unused]] float* block, int64_t stride, [[maybe_unused]] int64_t rows,
-                     [[maybe_unused]] int64_t width) {
-  if constexpr (Tile::steps_per_word == 2) {
-    if (rows % 2) std::fill_n(block + rows * stride, width, 0.0f);
-    for (int64_t i = 0; i < rows; i += 2) Tile::join(block + i * stride, block + (i + 1) * stride, width);
-  }
-  return stride * Tile::steps_per_word;
 }
 
 #include "cinta/backends/cpu/isa_end.h"

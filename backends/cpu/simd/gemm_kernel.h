@@ -99,7 +99,7 @@ void multiply_block(const Matrix& a, int64_t i0, int64_t m, const PackedRight& b
     for (int64_t j = 0; j < n; j += panel_columns)
       for (int64_t i = 0; i < m; i += panel_rows) {
         FloatTile::multiply<Walk::along_columns>(sums, panel_columns, packed_a + i * steps, panel_rows,
-                                                 b.panel(k0, n0 + j), panel_columns, steps, 1, false);
+                                                 b.panel(k0, n0 + j), panel_columns, steps, false);
         add(i, std::min<int64_t>(panel_rows, m - i), j, std::min<int64_t>(panel_columns, n - j), sums, k0 == 0);
       }
   }

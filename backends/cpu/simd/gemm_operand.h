@@ -118,18 +118,12 @@ struct Woven {
         *reinterpret_cast<Vector*>(out + half) = load_first(step + half, exist - half);
     } else {
       const auto mask = static_cast<uint32_t>((uint64_t{1} << std::min(exist, panel)) - 1);
-      typedef int32_t Order __attribute__((vector_size(64)));
-      Order front, back;  // the words of elements 0 to 15 of two rows, and of 16 to 31
-      for (int i = 0; i < vector_width; ++i) front[i] = i | (i + 32) << 16, back[i] = front[i] + (16 | 16 << 16);
       const auto load_row = [&](const typename Tile::Value* at) {
         if (exist < count) return _mm512_maskz_loadu_epi16(mask, at);
         if constexpr (count > vector_width) return _mm512_loadu_si512(at);
         return _mm512_castsi256_si512(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)));
       };
-      const __m512i upper = load_row(step), lower = paired ? load_row(step + row) : _mm512_setzero_si512();
-      _mm512_store_si512(out, _mm512_permutex2var_epi16(upper, (__m512i)front, lower));
-      if constexpr (count > vector_width)
-        _mm512_store_si512(out + vector_width, _mm512_permutex2var_epi16(upper, (__m512i)back, lower));
+      Tile::template weave<count>(out, load_row(step), paired ? load_row(step + row) : _mm512_setzero_si512());
     }
   }
 };

@@ -143,15 +143,17 @@ struct FloatTile {
   struct Use {};        ///< what a thread keeps while it multiplies
   using Value = float;  ///< what its operands hold in memory
   static constexpr int64_t steps_per_word = 1;
+  static constexpr int64_t words_at_once = 1, rows = panel_rows;  ///< of multiply(), at most
   static constexpr int64_t words_per_line = vector_bytes == 64 ? 1 : 2;
+  static constexpr Walk down = Walk::along_columns;  ///< through an operand whose sum runs down its columns
 
-  /// out[rows][panel_columns] = scale * sum over `words` of a times b, or += it, and more rows up to panel_rows, as
+  /// out[rows][panel_columns] = the sum over `words` of a times b, or += it, and more rows up to panel_rows, as
   /// they come. Row w of b lies at w * b_stride.
   template <Walk walk>
   static void multiply(float* out, int64_t out_stride, const float* a, int64_t a_stride, const float* b,
-                       int64_t b_stride, int64_t words, float scale, bool add, int64_t rows = panel_rows) {
+                       int64_t b_stride, int64_t words, bool add, int64_t rows = panel_rows) {
     with_height(rows, [&]<int height>() {
-      multiply_to<walk, height>(PutTile{out, out_stride, scale, add}, a, a_stride, b, b_stride, words);
+      multiply_to<walk, height>(PutTile{out, out_stride, 1, add}, a, a_stride, b, b_stride, words);
     });
   }
 
@@ -217,14 +219,15 @@ struct WideningTile : FloatTile {
 struct Bf16Tile {
   struct Use {};
   using Value = bf16;
-  static constexpr int64_t steps_per_word = 2, words_per_line = 1;
+  static constexpr int64_t steps_per_word = 2, words_at_once = 1, words_per_line = 1, rows = panel_rows;
+  static constexpr Walk down = Walk::along_columns;
 
   /// As FloatTile::multiply.
   template <Walk walk>
   static void multiply(float* out, int64_t out_stride, const float* a, int64_t a_stride, const float* b,
-                       int64_t b_stride, int64_t words, float scale, bool add, int64_t rows) {
+                       int64_t b_stride, int64_t words, bool add, int64_t rows) {
     with_height(rows, [&]<int height>() {
-      multiply_to<walk, height>(PutTile{out, out_stride, scale, add}, a, a_stride, b, b_stride, words);
+      multiply_to<walk, height>(PutTile{out, out_stride, 1, add}, a, a_stride, b, b_stride, words);
     });
   }
 
@@ -250,23 +253,39 @@ struct Bf16Tile {
     put(left, right);
   }
 
-  /// The words of `count` values side by side, in whole vectors. out may be in.
+  /// The words of `count` values side by side, in whole panels. out may be in.
   __attribute__((target("avx512bf16"))) static void pack(float* out, const float* in, int64_t count) {
-    for (int64_t i = 0; i < count; i += vector_width)
-      _mm256_store_si256(reinterpret_cast<__m256i*>(out + i / 2), (__m256i)_mm512_cvtneps_pbh(_mm512_load_ps(in + i)));
+    for (int64_t i = 0; i < count; i += 2 * vector_width)
+      _mm512_store_si512(out + i / 2, (__m512i)rounded(in + i, in + i + vector_width));
+  }
+
+  /// The words of `count` pairs, 16 or 32, of which a vector holds the first halves and one the second.
+  template <int64_t count>
+  static void weave(float* out, __m512i first, __m512i second) {
+    typedef int32_t Order __attribute__((vector_size(64)));
+    Order front, back;  // the words of elements 0 to 15, and of 16 to 31
+    for (int i = 0; i < vector_width; ++i) front[i] = i | (i + 32) << 16, back[i] = front[i] + (16 | 16 << 16);
+    _mm512_store_si512(out, _mm512_permutex2var_epi16(first, (__m512i)front, second));
+    if constexpr (count > vector_width)
+      _mm512_store_si512(out + vector_width, _mm512_permutex2var_epi16(first, (__m512i)back, second));
+  }
+  static void weave(float* out, const float* first, const float* second) {
+    weave<2 * vector_width>(out, _mm512_loadu_si512(first), _mm512_loadu_si512(second));
   }
 
   /// first[i] = the word of first[i] and second[i], in whole vectors.
   __attribute__((target("avx512bf16"))) static void join(float* first, const float* second, int64_t count) {
+    typedef uint16_t Order __attribute__((vector_size(64)));
+    Order woven;
+    for (int i = 0; i < 32; ++i) woven[i] = static_cast<uint16_t>(i / 2 + i % 2 * 16);
     for (int64_t i = 0; i < count; i += vector_width)
-      _mm512_store_epi32(first + i, (__m512i)(rounded(first + i) | rounded(second + i) << 16));
+      _mm512_store_si512(first + i, _mm512_permutexvar_epi16((__m512i)woven, (__m512i)rounded(first + i, second + i)));
   }
 
  private:
-  typedef uint32_t Bits __attribute__((vector_size(64)));
-  typedef uint16_t Halves __attribute__((vector_size(32)));
-  __attribute__((target("avx512bf16"))) static Bits rounded(const float* values) {
-    return __builtin_convertvector((Halves)_mm512_cvtneps_pbh(_mm512_load_ps(values)), Bits);
+  /// Two vectors as one.
+  __attribute__((target("avx512bf16"))) static __m512bh rounded(const float* low, const float* high) {
+    return _mm512_cvtne2ps_pbh(_mm512_load_ps(high), _mm512_load_ps(low));
   }
 };
 #endif

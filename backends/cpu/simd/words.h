@@ -27,13 +27,23 @@ struct Sums {
 struct RightWords {
   const float* data;
   int64_t stride, panel;
+  RightWords from_word(int64_t w) const { return {data + w * stride, stride, panel}; }
+  /// From column j on, the first of a panel.
+  RightWords from_column(int64_t j) const { return {data + j / panel_columns * panel, stride, panel}; }
+};
+
+/// A left operand as a tile walks through it; with rows for a whole tile.
+template <Walk walk>
+struct Left {
+  const float* data;
+  int64_t stride;
 };
 
 template <class Tile>
 struct Operands {
   static constexpr int64_t per_word = Tile::steps_per_word;
-  /// Words of a sum over `steps`.
-  static int64_t words(int64_t steps) { return (steps + per_word - 1) / per_word; }
+  /// Words of a sum over `steps`, as many as are multiplied at once; the last ones, beyond the steps, hold zeros.
+  static int64_t words(int64_t steps) { return round_up(steps, per_word * Tile::words_at_once) / per_word; }
 
   /// Room for by_rows(), by_columns() and transposed() of a matrix, in words.
   static int64_t row_stride(int64_t columns) { return round_up(columns, panel_columns) / per_word; }
@@ -56,23 +66,65 @@ struct Operands {
     return {room, rows, stride};
   }
 
+  /// The same, for what is only packed once more: where they lie, if they are whole words there.
+  static Words to_pack(float* room, const Matrix& m, int64_t rows, int64_t columns, const int64_t* order = nullptr) {
+    const bool whole = rows % panel_columns == 0 && columns % panel_columns == 0 && m.row % per_word == 0;
+    if (per_word == 2 && m.dtype == Dtype::bf16 && whole && !order)
+      return {static_cast<const float*>(m.data), rows, m.row / per_word};
+    return by_rows(room, m, rows, columns, order);
+  }
+
   /// The transpose of x as a right operand: the sum runs along x's rows.
-  static RightWords transposed(float* room, const Words& x) {
+  static RightWords transposed(float* room, const Words& x, int64_t columns) {
+    const int64_t words = row_stride(columns);
     for (int64_t r = 0; r < round_up(x.rows, panel_columns); r += vector_width)
-      for (int64_t w = 0; w < x.stride; w += vector_width)
-        transpose_block(room + (r / panel_columns * x.stride + w) * panel_columns + r % panel_columns, panel_columns,
+      for (int64_t w = 0; w < words; w += vector_width)
+        transpose_block(room + (r / panel_columns * words + w) * panel_columns + r % panel_columns, panel_columns,
                         x.data + r * x.stride + w, x.stride);
-    return {room, panel_columns, x.stride * panel_columns};
+    return {room, panel_columns, words * panel_columns};
   }
 
   /// x as a right operand: the sum runs down x's columns.
-  static RightWords by_columns([[maybe_unused]] float* room, const Words& x) {
+  static RightWords by_columns([[maybe_unused]] float* room, const Words& x, [[maybe_unused]] int64_t columns) {
     if constexpr (per_word == 1) {
       return {x.data, x.stride, panel_columns};
     } else {
-      const int64_t stride = x.stride * per_word;
-      for (int64_t r = 0; r < x.rows; r += 2) join_rows(room + r / 2 * stride, x.data + r * x.stride, x.stride);
-      return {room, stride, panel_columns};
+      const int64_t words = row_stride(columns);
+      for (int64_t r = 0; r < round_up(x.rows, panel_columns); r += 2)
+        for (int64_t w = 0; w < words; w += vector_width)
+          Tile::weave(room + r * words + 2 * w, x.data + r * x.stride + w, x.data + (r + 1) * x.stride + w);
+      return {room, 2 * words, panel_columns};
+    }
+  }
+
+  /// `rows` rows of `columns` floats, in whole panels, as a left operand whose sum runs along the rows: where they lie,
+  /// or packed in `room`, which may be the same.
+  static Left<Walk::along_rows> along([[maybe_unused]] float* room, const float* in, int64_t stride,
+                                      [[maybe_unused]] int64_t rows, [[maybe_unused]] int64_t columns) {
+    if constexpr (per_word == 1) {
+      return {in, stride};
+    } else {
+      for (int64_t i = 0; i < rows; ++i)
+        Tile::pack(room + i * stride, in + i * stride, round_up(columns, panel_columns));
+      return {room, stride};
+    }
+  }
+
+  /// The same where the sum runs down the columns, packed in place, or in `room` for a tile that walks along rows
+  /// alone.
+  static Left<Tile::down> down([[maybe_unused]] float* room, float* in, int64_t stride, int64_t rows,
+                               [[maybe_unused]] int64_t columns) {
+    if constexpr (per_word == 2)
+      for (int64_t w = 0; w < words(rows); ++w)
+        Tile::join(in + 2 * w * stride, in + (2 * w + 1) * stride, round_up(columns, panel_columns));
+    if constexpr (Tile::down == Walk::along_columns) {
+      return {in, stride * per_word};
+    } else {
+      const int64_t pitch = words(rows);
+      for (int64_t w = 0; w < pitch; w += vector_width)
+        for (int64_t c = 0; c < columns; c += vector_width)
+          transpose_block(room + c * pitch + w, pitch, in + w * per_word * stride + c, stride * per_word);
+      return {room, pitch};
     }
   }
 
@@ -80,7 +132,7 @@ struct Operands {
   static void put_row(float* out, Dtype dtype, const void* row, int64_t columns, int64_t stride) {
     const int64_t bytes = columns * 4 / per_word, rest = stride * 4 - bytes;
     if (dtype == (per_word == 1 ? Dtype::f32 : Dtype::bf16)) {
-      std::memcpy(out, row, static_cast<size_t>(bytes));
+      copy_bytes(out, row, bytes);
     } else if constexpr (per_word == 1) {
       load(out, dtype, row, 0, 1, columns);
     } else {
@@ -93,25 +145,27 @@ struct Operands {
     if (rest > 0) std::memset(reinterpret_cast<char*>(out) + bytes, 0, static_cast<size_t>(rest));
   }
 
-  /// Two rows of bf16, `stride` words each, as words of both: element c of the first row and of the second.
-  static void join_rows(float* out, const float* rows, int64_t stride) {
-    typedef uint16_t Half __attribute__((may_alias));
-    typedef uint32_t Word __attribute__((may_alias));
-    const auto *first = reinterpret_cast<const Half*>(rows), *second = first + 2 * stride;
-    auto* words = reinterpret_cast<Word*>(out);
-    for (int64_t c = 0; c < 2 * stride; ++c) words[c] = first[c] | static_cast<uint32_t>(second[c]) << 16;
+  /// As memcpy, which of so few bytes takes as long as ten vectors: those that are whole at once.
+  static void copy_bytes(float* out, const void* in, int64_t bytes) {
+    typedef Vector Unaligned __attribute__((aligned(1), may_alias));
+    int64_t b = 0;
+    for (; b + vector_bytes <= bytes; b += vector_bytes)
+      *reinterpret_cast<Vector*>(reinterpret_cast<char*>(out) + b) =
+          *reinterpret_cast<const Unaligned*>(static_cast<const char*>(in) + b);
+    if (b < bytes)
+      std::memcpy(reinterpret_cast<char*>(out) + b, static_cast<const char*>(in) + b, static_cast<size_t>(bytes - b));
   }
 };
 
-/// n columns of out = scale * a b, or += it, where the sum has `words` words. a has rows for whole tiles too.
+/// n columns of out = a b, or += it, where the sum has `words` words.
 template <class Tile, Walk walk>
-void multiply_words(const Sums& out, int64_t n, const float* a, int64_t a_stride, const RightWords& b, int64_t words,
-                    float scale, bool add = false) {
-  const int64_t next_rows = walk == Walk::along_rows ? a_stride * panel_rows : panel_rows;
+void multiply_words(const Sums& out, int64_t n, const Left<walk>& a, const RightWords& b, int64_t words,
+                    bool add = false) {
   for (int64_t j = 0; j < n; j += panel_columns)
-    for (int64_t i = 0; i < out.rows; i += panel_rows)
-      Tile::template multiply<walk>(out.data + i * out.stride + j, out.stride, a + i / panel_rows * next_rows, a_stride,
-                                    b.data + j / panel_columns * b.panel, b.stride, words, scale, add, out.rows - i);
+    for (int64_t i = 0; i < out.rows; i += Tile::rows)
+      Tile::template multiply<walk>(out.data + i * out.stride + j, out.stride,
+                                    a.data + (walk == Walk::along_rows ? i * a.stride : i), a.stride,
+                                    b.from_column(j).data, b.stride, words, add, out.rows - i);
 }
 
 #include "cinta/backends/cpu/isa_end.h"
