@@ -221,6 +221,21 @@ TEST_CASE("what all keys share leaves no trace in the gradients", "[attention]")
     }
 }
 
+TEST_CASE("the scores of a query that sees one key have no gradient", "[attention]") {
+  const Shape shape{4, 50, 1, 16};
+  Inputs in(shape);
+  Results out(shape);
+  const auto how = options(16);
+  kernels::attention(cpu, out.o, out.lse, in.q, in.k, in.v, how);
+  std::vector<float> lse = to_vector<float>(out.lse);
+  for (size_t i = 0; i < lse.size(); ++i) lse[i] += 1e-3f * static_cast<float>(i);  // as of a kernel less exact
+  out.lse = from_values(lse, out.lse.shape());
+  kernels::attention_backward(cpu, out.dq, out.dk, out.dv, in.gradient, in.q, in.k, in.v, out.o, out.lse, how);
+  for (const Tensor& gradient : {out.dq, out.dk})
+    CHECK(to_vector<float>(gradient) == std::vector<float>(static_cast<size_t>(shape.numel()), 0));
+  CHECK(to_vector<float>(out.dv) == to_vector<float>(in.gradient));
+}
+
 TEST_CASE("operands packed in one projection give the same bits as separate ones", "[attention]") {
   const int64_t samples = 2, heads = 3, sequence = 50, size = 16;
   const Tensor packed = random({samples, sequence, 3, heads, size}, 1);
