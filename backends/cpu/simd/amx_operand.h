@@ -23,31 +23,21 @@ struct AmxOperand {
 
   /// Two tiles: the words of 32 strips over 32 terms, zeros beyond; a's by rows, b's by columns.
   void pack_tiles(float* out, int64_t strip, int64_t k0) const {
-    alignas(64) float other[2 * square];
     const int64_t wide = std::clamp<int64_t>(strips - strip, 0, panel), deep = std::min(step, k - k0);
     const uint16_t* at = data + strip * strip_stride + k0 * k_stride;
-    const bool along = k_stride == 1;
-    float* words = along == right ? other : out;
-    if (along) {
-      for (int64_t i = 0; i < panel; ++i)
-        _mm512_store_si512(words + i * side, row(at + i * strip_stride, i < wide ? deep : 0));
+    const auto strip_words = [&](int64_t i) { return row(at + i * strip_stride, i < wide ? deep : 0); };
+    if (k_stride == 1 && right) {
+      for (int64_t half = 0; half < panel; half += side)
+        transpose_rows(out + half * side, side, [&](int i) { return (Vector)strip_words(half + i); });
+    } else if (k_stride == 1) {
+      for (int64_t i = 0; i < panel; ++i) _mm512_store_si512(out + i * side, strip_words(i));
+    } else if (right) {
+      weave(out, at, wide, deep);
     } else {
-      const __m512i front = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11),
-                    back = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
-      for (int64_t i = 0; i < side; ++i) {
-        const uint16_t* from = at + 2 * i * k_stride;
-        __builtin_prefetch(from + step * k_stride);
-        __builtin_prefetch(from + (step + 1) * k_stride);
-        const __m512i even = row(from, 2 * i < deep ? wide : 0),
-                      odd = row(from + k_stride, 2 * i + 1 < deep ? wide : 0), low = _mm512_unpacklo_epi16(even, odd),
-                      high = _mm512_unpackhi_epi16(even, odd);
-        _mm512_store_si512(words + i * side, _mm512_permutex2var_epi64(low, front, high));
-        _mm512_store_si512(words + square + i * side, _mm512_permutex2var_epi64(low, back, high));
-      }
+      alignas(64) float woven[2 * square];
+      weave(woven, at, wide, deep);
+      for (int64_t half = 0; half < 2 * square; half += square) transpose_block(out + half, side, woven + half, side);
     }
-    if (words != other) return;
-    transpose_block(out, side, other, side);
-    transpose_block(out + square, side, other + square, side);
   }
 
   /// Panels first .. first + count, one after another.
@@ -65,6 +55,21 @@ struct AmxOperand {
   }
 
  private:
+  /// The words of the pairs of `deep` rows of memory that begin at `at`, `wide` values each.
+  void weave(float* out, const uint16_t* at, int64_t wide, int64_t deep) const {
+    const __m512i front = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11),
+                  back = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
+    for (int64_t i = 0; i < side; ++i) {
+      const uint16_t* from = at + 2 * i * k_stride;
+      __builtin_prefetch(from + step * k_stride);
+      __builtin_prefetch(from + (step + 1) * k_stride);
+      const __m512i even = row(from, 2 * i < deep ? wide : 0), odd = row(from + k_stride, 2 * i + 1 < deep ? wide : 0),
+                    low = _mm512_unpacklo_epi16(even, odd), high = _mm512_unpackhi_epi16(even, odd);
+      _mm512_store_si512(out + i * side, _mm512_permutex2var_epi64(low, front, high));
+      _mm512_store_si512(out + square + i * side, _mm512_permutex2var_epi64(low, back, high));
+    }
+  }
+
   /// The first `count` of 32 values, and zeros; of none, nothing is read.
   static __m512i row(const uint16_t* from, int64_t count) {
     return _mm512_maskz_loadu_epi16(static_cast<__mmask32>((uint64_t{1} << count) - 1), from);
