@@ -66,6 +66,7 @@ AttentionCore::AttentionCore(const char* op, const AttentionOptions& options, co
   check_dropout(op, options.dropout, x, where);
   require(!options.dropout.rows, op, where, "the dropout is of all rows, given ", options.dropout.rows);
   scale_ = static_cast<float>(options.scale > 0 ? options.scale : 1 / std::sqrt(static_cast<double>(size)));
+  require(scale_ > 0, op, where, "scale is 0, for 1/sqrt(D), or more than 0 in f32, given ", options.scale);
   draw_ = Draw(options.dropout);
   given_ = {dense(detach(options.lengths)), dense(detach(options.offsets)), {}};
   check_lengths(op, given_.lengths, length, where);

@@ -11,6 +11,7 @@
 #include "cinta/core/context.h"
 #include "cinta/core/random.h"
 #include "cinta/core/tensor.h"
+#include "cinta/ops/shape.h"
 #include "thread_scope.h"
 
 using namespace cinta;
@@ -236,20 +237,43 @@ TEST_CASE("the scores of a query that sees one key have no gradient", "[attentio
   CHECK(to_vector<float>(out.dv) == to_vector<float>(in.gradient));
 }
 
-TEST_CASE("operands packed in one projection give the same bits as separate ones", "[attention]") {
-  const int64_t samples = 2, heads = 3, sequence = 50, size = 16;
-  const Tensor packed = random({samples, sequence, 3, heads, size}, 1);
-  const auto part = [&](int64_t which) {
-    const int64_t row = 3 * heads * size;
-    return packed.with_layout({samples, heads, sequence, size}, {sequence * row, size, row, 1}, which * heads * size);
-  };
-  Inputs views({samples, heads, sequence, size}), copies = views;
-  views.q = part(0), views.k = part(1), views.v = part(2);
-  for (auto [copy, view] : {std::pair{&copies.q, &views.q}, {&copies.k, &views.k}, {&copies.v, &views.v}}) {
-    *copy = empty(view->shape());
-    kernels::copy(cpu, *copy, *view);
+TEST_CASE("scores as large as their rounding is coarse are still equal", "[attention]") {
+  const Shape shape{1, 1, 40, 24};
+  Inputs in(shape);
+  in.q = in.k = from_values(std::vector<float>(40 * 24, 1e5f), shape);
+  const Results out = run(in, options(24));
+  const std::vector<float> v = to_vector<float>(in.v), o = to_vector<float>(out.o), dv = to_vector<float>(out.dv),
+                           gradient = to_vector<float>(in.gradient);
+  for (size_t d = 0; d < 24; ++d) {
+    float mean = 0, mean_gradient = 0;
+    for (size_t t = 0; t < 40; ++t) mean += v[t * 24 + d] / 40, mean_gradient += gradient[t * 24 + d] / 40;
+    for (size_t t = 0; t < 40; ++t) {
+      CHECK(o[t * 24 + d] == Approx(mean).margin(1e-5));
+      CHECK(dv[t * 24 + d] == Approx(mean_gradient).margin(1e-5));
+    }
   }
-  CHECK(run(views, options(size)).numbers() == run(copies, options(size)).numbers());
+}
+
+TEST_CASE("operands packed in one projection give the same bits as separate ones", "[attention]") {
+  const int64_t samples = 2, heads = 3;
+  for (const auto& [sequence, size, dtype] :
+       {std::tuple{50, 16, Dtype::f32}, {50, 16, Dtype::bf16}, {64, 64, Dtype::bf16}}) {
+    const Tensor packed = cast(random({samples, sequence, 3, heads, size}, 1), dtype);
+    const auto part = [&](int64_t which) {
+      const int64_t row = 3 * heads * size;
+      return packed.with_layout({samples, heads, sequence, size}, {sequence * row, size, row, 1}, which * heads * size);
+    };
+    const Shape shape{samples, heads, sequence, size};
+    Inputs views(shape), copies = views;
+    views.q = part(0), views.k = part(1), views.v = part(2), views.gradient = cast(views.gradient, dtype);
+    copies.gradient = views.gradient;
+    for (auto [copy, view] : {std::pair{&copies.q, &views.q}, {&copies.k, &views.k}, {&copies.v, &views.v}}) {
+      *copy = empty(shape, dtype);
+      kernels::copy(cpu, *copy, *view);
+    }
+    INFO(join(dtype) << " of " << size);
+    CHECK(run(views, options(size)).numbers() == run(copies, options(size)).numbers());
+  }
 }
 
 TEST_CASE("attention over no keys and over no queries", "[attention]") {

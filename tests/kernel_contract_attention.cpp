@@ -116,8 +116,11 @@ void attention_contract() {
   for (Layout layout : {Layout::shifted, Layout::padded})
     all.push_back({2, 3, 9, 9, 16, false, true, false, 0.2f, layout});
   // Whole panels, which need not be copied before they are packed.
-  for (Layout layout : {Layout::dense, Layout::shifted, Layout::padded})
+  for (Layout layout : {Layout::dense, Layout::shifted})
     all.push_back({1, 2, 64, 96, 32, false, false, false, 0, layout});
+  // Sums and columns of several tiles.
+  for (int64_t size : {64, 100})
+    for (bool causal : {false, true}) all.push_back({1, 2, 96, 96, size, causal});
   for (int64_t length : {1, 7, 30, 163})
     for (bool causal : {false, true})
       for (float p : {0.0f, 0.3f})

@@ -23,8 +23,8 @@ struct Attention {
 /// o[B,H,S,D] from q[B,H,S,D], k,v[B,H,T,D] (any strides with a contiguous last dimension); lse[B,H,S] = logsumexp of
 /// each row's scores (f32, or f64 beside f64 q). Rows that do not exist give o = 0 and lse = 0.
 inline constinit Kernel<void(View o, View lse, View q, View k, View v, Attention)> attention{"attention", fused_row};
-/// dq, dk, dv from dO; the probabilities are made again from lse, and divided by their sum. Gradients of what does not
-/// exist are 0.
+/// dq, dk, dv from dO; the probabilities are made again, from lse or without it, and divided by their sum. Gradients of
+/// what does not exist are 0.
 inline constinit Kernel<void(View dq, View dk, View dv, View grad_o, View q, View k, View v, View o, View lse,
                              Attention)>
     attention_backward{"attention_backward", fused_row};

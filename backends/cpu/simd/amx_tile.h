@@ -1,9 +1,6 @@
-// The register tile by the instructions of AMX: products of bf16, sixteen words of the sum at once, with the operands
-// that Bf16Tile reads.
+// The register tile by the instructions of AMX: products of bf16, sixteen words of the sum at once, of operands that
+// lie as Bf16Tile's, the left one along rows.
 #pragma once
-#include <algorithm>
-#include <cstring>
-
 #include "cinta/backends/cpu/simd/amx.h"
 #include "cinta/backends/cpu/simd/transpose.h"
 
@@ -17,7 +14,8 @@ struct AmxTile : Bf16Tile {
   static constexpr Walk down = Walk::along_rows;
   using Use = AmxTiles<depth, depth, depth, depth, depth, depth, depth, depth>;
 
-  /// As FloatTile::multiply, along rows, of any number of rows, and more up to a multiple of `depth`.
+  /// As FloatTile::multiply, along rows, of any number of rows, and more up to a multiple of `depth`, as `words` is
+  /// one.
   template <Walk walk>
   static void multiply(float* out, int64_t out_stride, const float* a, int64_t a_stride, const float* b,
                        int64_t b_stride, int64_t words, bool add, int64_t rows) {

@@ -10,19 +10,17 @@ namespace {
 
 using kernels::Attention;
 
-/// Columns of scores to e^(scale * score - largest), masked by the factors, if any; what no query sees becomes 0 up to
+/// Columns of scores to e^(scale (score - largest)), masked by the factors, if any; what no query sees becomes 0 up to
 /// row `rows`. The sum is that before the mask.
 template <bool narrow>
 void softmax_columns(float* scores, int64_t stride, float scale, const Seen& seen, int64_t rows, const Factors* factors,
                      float* largest, float* sum, RowsAhead& ahead) {
   seen.hide(scores, stride);
+  largest_of_columns(largest, scores, stride, seen.by_some);
   float most[lanes];
-  std::fill_n(most, lanes, -math::infinity);
-  for (int64_t t = 0; t < seen.by_some; ++t)
-#pragma omp simd
-    for (int64_t j = 0; j < lanes; ++j) most[j] = MaxOfNumbers::add(most[j], scale * scores[t * stride + j]);
+  std::copy_n(largest, lanes, most);
   const auto share = [=](int64_t t, int64_t j) {
-    return math::exp_below_for<narrow>(scale * scores[t * stride + j] - most[j]);
+    return math::exp_below_for<narrow>(scale * (scores[t * stride + j] - most[j]));
   };
   float total[lanes];
   if (factors)
@@ -40,7 +38,6 @@ void softmax_columns(float* scores, int64_t stride, float scale, const Seen& see
       return [&, row = scores + t * stride, t](int64_t j) { return row[j] = share(t, j); };
     });
   seen.clear(scores, stride, rows);
-  std::copy_n(most, lanes, largest);
   std::copy_n(total, lanes, sum);
 }
 
@@ -58,11 +55,11 @@ void attend(const View& o, const View& lse, const View& q, const View& k, const 
   using Operand = Operands<Tile>;
   [[maybe_unused]] const typename Tile::Use use;
   const int64_t of_queries = Operand::room(all_queries, size), of_keys = Operand::room(h.all_keys, size),
-                of_factors = drops ? Factors::room(h.all_keys) : 0;
-  float* next =
-      scratch<float>(2 * of_queries + 3 * of_keys + 2 * h.room + h.block * (wide + 4) + of_factors, Workspace::tile);
+                of_factors = drops ? Factors::room(h.all_keys) : 0, of_down = Operand::down_room(h.all_keys, h.block);
+  float* next = scratch<float>(2 * of_queries + 3 * of_keys + h.room + of_down + h.block * (wide + 4) + of_factors,
+                               Workspace::tile);
   const auto take = [&](int64_t count) { return std::exchange(next, next + count); };
-  float *scores = take(h.room), *down_room = take(h.room), *result = take(h.block * wide), *largest = take(h.block),
+  float *scores = take(h.room), *down_room = take(of_down), *result = take(h.block * wide), *largest = take(h.block),
         *sum = take(h.block), *logsumexp = take(h.block), *inverse_sum = take(h.block);
   const Factors factors(take(of_factors), h.all_keys);
   const Words key = Operand::by_rows(take(of_keys), h.of(k), h.keys, size);
@@ -94,7 +91,7 @@ void attend(const View& o, const View& lse, const View& q, const View& k, const 
       }
 #pragma omp simd
       for (int64_t i = 0; i < exist; ++i) {
-        logsumexp[i] = largest[i] + math::log(sum[i]);
+        logsumexp[i] = options.scale * largest[i] + math::log(sum[i]);
         inverse_sum[i] = 1 / sum[i];
       }
       for (int64_t i = 0; i < exist; ++i) row_lse[h.row(first + i)] = logsumexp[i];

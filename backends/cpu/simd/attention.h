@@ -123,7 +123,7 @@ struct Head {
     constexpr int64_t most = 96;
     const int64_t blocks = std::max<int64_t>(1, (all_queries + most - 1) / most);
     block = round_up((all_queries + blocks - 1) / blocks, panel_columns);
-    stride = block + 16;
+    stride = block + vector_width;
     room = round_up(all_keys, panel_columns) * stride;
   }
   /// The row of lse, and in of_queries(), of query `query`, and where that stands in its sequence.

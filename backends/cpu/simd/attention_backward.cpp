@@ -1,10 +1,9 @@
-// Attention backward: the probabilities of a block of queries are made again from lse. With P the probabilities, M the
-// mask: dV = (P M)^T dO; dP = (dO V^T) M; dS = P (dP - sum(dP P)); dQ = scale dS K; dK = scale dS^T Q.
+// Attention backward: the probabilities of a block of queries are made again. With P the probabilities, M the mask:
+// dV = (P M)^T dO; dP = (dO V^T) M; dS = P (dP - sum(dP P)); dQ = scale dS K; dK = scale dS^T Q.
 #include <utility>
 
 #include "cinta/backends/cpu/parallel.h"
 #include "cinta/backends/cpu/simd/attention_columns.h"
-#include "cinta/backends/cpu/simd/rows.h"
 
 #include "cinta/backends/cpu/isa_begin.h"
 namespace {
@@ -12,25 +11,26 @@ namespace {
 using kernels::Attention;
 
 /// Columns of scores become P M, of dp = dO V^T scale * dS; what no query sees becomes 0 up to row `rows`. `factors`
-/// are the columns of M, or null. P is divided by its sum, which is 1 but for what lse lost in rounding: of large
-/// scores that is so much that a part which all keys share would no longer cancel in dQ.
+/// are the columns of M, or null. P is made without lse, whose rounding is so much of large scores that a part which
+/// all keys share would no longer cancel in dQ.
 template <bool narrow>
-void gradient_columns(float* scores, float* dp, int64_t stride, const float* lse, float scale, const Seen& seen,
-                      int64_t rows, const Factors* factors, RowsAhead& ahead) {
+void gradient_columns(float* scores, float* dp, int64_t stride, float scale, const Seen& seen, int64_t rows,
+                      const Factors* factors, RowsAhead& ahead) {
   seen.hide(scores, stride);
-  float sum[lanes], along[lanes], inverse[lanes];
+  float most[lanes], sum[lanes], along[lanes], inverse[lanes];
+  largest_of_columns(most, scores, stride, seen.by_some);
   sum_columns(sum, seen.by_some, [&](int64_t t) {
     ahead.fetch();
-    return [=](int64_t j) {
+    return [&, t](int64_t j) {
       float& score = scores[t * stride + j];
-      return score = math::exp_below_for<narrow>(scale * score - lse[j]);
+      return score = math::exp_below_for<narrow>(scale * (score - most[j]));
     };
   });
 #pragma omp simd
   for (int64_t j = 0; j < lanes; ++j) inverse[j] = 1 / sum[j];
   const auto add_along = [&](int64_t t) {
     return [&, share = scores + t * stride, dp = dp + t * stride](int64_t j) {
-      share[j] = math::quotient(share[j], sum[j], inverse[j]);
+      share[j] *= inverse[j];
       return share[j] * dp[j];
     };
   };
@@ -57,7 +57,7 @@ void gradient_columns(float* scores, float* dp, int64_t stride, const float* lse
 }
 
 struct Tensors {
-  View dq, dk, dv, grad_o, q, k, v, lse;
+  View dq, dk, dv, grad_o, q, k, v;
 };
 
 template <class Tile>
@@ -66,18 +66,18 @@ void attend_gradients(const Tensors& x, const Attention& options, const Wanted& 
   const Head h(x.q, x.k, options, wanted, number), coming(x.q, x.k, options, wanted, next_head(number, x.k, options));
   const int64_t size = x.q.size(3), all_queries = h.all_queries, wide = round_up(size, panel_columns);
   const Matrix dq = h.of_queries(x.dq);
-  const float* lse = x.lse.as<const float>() + h.first_row;
   const bool drops = options.dropout.p > 0;
 
   using Operand = Operands<Tile>;
   [[maybe_unused]] const typename Tile::Use use;
   const int64_t of_queries = Operand::room(all_queries, size), of_keys = Operand::room(h.all_keys, size),
-                sums = round_up(h.all_keys, panel_columns) * wide, of_factors = drops ? Factors::room(h.all_keys) : 0;
-  float* next = scratch<float>(6 * of_queries + 3 * of_keys + 3 * h.room + 2 * sums + h.block * (wide + 1) + of_factors,
-                               Workspace::tile);
+                sums = round_up(h.all_keys, panel_columns) * wide, of_factors = drops ? Factors::room(h.all_keys) : 0,
+                of_down = Operand::down_room(h.all_keys, h.block);
+  float* next = scratch<float>(
+      6 * of_queries + 3 * of_keys + 2 * h.room + of_down + 2 * sums + h.block * wide + of_factors, Workspace::tile);
   const auto take = [&](int64_t count) { return std::exchange(next, next + count); };
-  float *scores = take(h.room), *dp = take(h.room), *down_room = take(h.room), *dk = take(sums), *dv = take(sums),
-        *result = take(h.block * wide), *block_lse = take(h.block);
+  float *scores = take(h.room), *dp = take(h.room), *down_room = take(of_down), *dk = take(sums), *dv = take(sums),
+        *result = take(h.block * wide);
   const Factors factors(take(of_factors), h.all_keys);
   const auto by_queries = [&](const View& view) {
     return Operand::to_pack(take(of_queries), h.of_queries(view), h.queries, size, h.order);
@@ -107,11 +107,10 @@ void attend_gradients(const Tensors& x, const Attention& options, const Wanted& 
       };
       scores_of(scores, key, queries);
       scores_of(dp, value, gradients);
-      for (int64_t i = 0; i < h.block; ++i) block_lse[i] = i < exist ? lse[h.row(first + i)] : 0;
       for (int64_t i = 0; i < exist; i += lanes) {
         const int64_t count = std::min(lanes, exist - i);
         if (drops) factors.draw(h, site, first + i, count);
-        gradient_columns<Tile::steps_per_word == 2>(scores + i, dp + i, h.stride, block_lse + i, options.scale,
+        gradient_columns<Tile::steps_per_word == 2>(scores + i, dp + i, h.stride, options.scale,
                                                     Seen(h, first + i, count), whole, drops ? &factors : nullptr,
                                                     ahead);
       }
@@ -136,11 +135,10 @@ void attend_gradients(const Tensors& x, const Attention& options, const Wanted& 
   store_rows(h.of(x.dv), 0, with_gradient, h.all_keys, size, dv, wide);
 }
 
-void attention_backward(View dq, View dk, View dv, View grad_o, View q, View k, View v, View, View lse,
-                        Attention options) {
+void attention_backward(View dq, View dk, View dv, View grad_o, View q, View k, View v, View, View, Attention options) {
   const DropoutRecord site(options.dropout);
   const Wanted wanted(options);
-  const Tensors tensors{dq, dk, dv, grad_o, q, k, v, lse};
+  const Tensors tensors{dq, dk, dv, grad_o, q, k, v};
   with_tile(q.dtype, [&]<class Tile>() {
     parallel_for(heads_of(k, options), 1,
                  [&](int64_t number, int64_t) { attend_gradients<Tile>(tensors, options, wanted, site, number); });

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cinta/backends/cpu/simd/attention.h"
+#include "cinta/backends/cpu/simd/lanes.h"
 #include "cinta/backends/cpu/simd/math.h"
 
 #include "cinta/backends/cpu/isa_begin.h"
@@ -32,14 +33,24 @@ struct Seen {
   }
 };
 
-/// sum[j] = the sum of row(t)(j) for t < rows; a term may also write down what it computed. Of 64 rows at a time first,
+/// The largest of each column, NaN aside.
+inline void largest_of_columns(float* largest, const float* scores, int64_t stride, int64_t rows) {
+  float most[lanes];
+  std::fill_n(most, lanes, -math::infinity);
+  for (int64_t t = 0; t < rows; ++t)
+#pragma omp simd
+    for (int64_t j = 0; j < lanes; ++j) most[j] = MaxOfNumbers::add(most[j], scores[t * stride + j]);
+  std::copy_n(most, lanes, largest);
+}
+
+/// sum[j] = the sum of row(t)(j) for t < rows; a term may also write down what it computed. Of 32 rows at a time first,
 /// which keeps rounding errors small.
 template <class Row>
 void sum_columns(float* sum, int64_t rows, Row row) {
   std::fill_n(sum, lanes, 0.0f);
   for (int64_t t = 0; t < rows;) {
     float part[lanes]{};
-    for (const int64_t end = std::min(rows, t + 64); t < end; ++t) {
+    for (const int64_t end = std::min(rows, t + 32); t < end; ++t) {
       const auto term = row(t);
 #pragma omp simd
       for (int64_t j = 0; j < lanes; ++j) part[j] += term(j);
@@ -57,15 +68,16 @@ struct Factors {
       : keys(round_up(keys, vector_width)), drawn(room), columns(room + lanes * round_up(keys, vector_width)) {}
   /// Of `count` queries from query `first` on.
   void draw(const Head& h, const DropoutRecord& site, int64_t first, int64_t count) const {
+    const int64_t width = round_up(h.seen_by(first + count - 1), vector_width);
     for (int64_t j = 0; j < lanes; ++j) {
       const int64_t query = first + j, seen = j < count ? h.seen_by(query) : 0;
       if (j < count) {
         const int64_t number = (site.first_row + h.position(query)) * h.factors_of_row + h.first_factor;
         dropout_factors(drawn + j * keys, site, static_cast<uint64_t>(number), seen);
       }
-      std::fill(drawn + j * keys + seen, drawn + (j + 1) * keys, 0.0f);
+      std::fill(drawn + j * keys + seen, drawn + j * keys + width, 0.0f);
     }
-    for (int64_t t = 0; t < keys; t += vector_width)
+    for (int64_t t = 0; t < width; t += vector_width)
       for (int64_t j = 0; j < lanes; j += vector_width)
         transpose_block(columns + t * lanes + j, lanes, drawn + j * keys + t, keys);
   }
@@ -77,7 +89,7 @@ struct Factors {
 };
 
 /// Rows of heads are pieces that lie too far apart for the machine to see which comes next. A few of these are fetched,
-/// or asked for where they will be written, whenever fetch() is called, `calls` times in all.
+/// or asked for where they will be written, whenever fetch() is called: all of them in some `calls`.
 class RowsAhead {
  public:
   void read(const Matrix& m, int64_t rows, const int64_t* order = nullptr) { add({m, rows, order, false}); }

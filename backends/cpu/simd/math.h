@@ -27,16 +27,6 @@ inline float least(float a, float b) {
   return std::bit_cast<float>(std::min(std::bit_cast<int32_t>(a), std::bit_cast<int32_t>(b)));
 }
 
-/// x / y by inverse = 1 / y, rounded as the division in all but rare cases, and where x = y; in a fifth of its time.
-inline float quotient(float x, [[maybe_unused]] float y, [[maybe_unused]] float inverse) {
-#if CINTA_ISA_LEVEL > 0
-  const float near = x * inverse;
-  return std::fma(std::fma(-near, y, x), inverse, near);
-#else
-  return x / y;
-#endif
-}
-
 /// c0 + c1 x + c2 x^2 + ..
 inline float polynomial(float, float c0) { return c0; }
 template <class... More>

@@ -134,9 +134,8 @@ inline Pair sums_of(int64_t count, Term term) {
 }
 
 /// out = e^(x - shift), which is also summed. out may be x.
-template <bool narrow = false>
 inline float exp_and_sum(float* out, const float* x, float shift, int64_t count) {
-  return sum_of(count, [=](int64_t i) { return out[i] = math::exp_below_for<narrow>(x[i] - shift); });
+  return sum_of(count, [=](int64_t i) { return out[i] = math::exp_below(x[i] - shift); });
 }
 
 #include "cinta/backends/cpu/isa_end.h"

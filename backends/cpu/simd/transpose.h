@@ -6,19 +6,19 @@
 
 #include "cinta/backends/cpu/isa_begin.h"
 
-typedef int32_t Order __attribute__((vector_size(vector_bytes)));
+typedef int32_t Places __attribute__((vector_size(vector_bytes)));
 
 /// Of each piece of two vectors in turn, every second part from part `first` on: those of the first vector, then those
 /// of the second one. Pieces of four words by words, and the whole by parts of four words, are one instruction.
 template <int first, int piece, int part, int... i>
-Order every_second(std::integer_sequence<int, i...>) {
+Places every_second(std::integer_sequence<int, i...>) {
   constexpr auto from = [](int at) {
     const int within = at % piece, taken = within / part, parts = piece / part;
     const bool second = taken >= parts / 2;
     const int source = 2 * (second ? taken - parts / 2 : taken) + first;
     return (second ? vector_width : 0) + at - within + source * part + within % part;
   };
-  return Order{from(i)...};
+  return Places{from(i)...};
 }
 
 /// Rows whose numbers differ by `distance` become their even and their odd parts.
@@ -27,7 +27,7 @@ template <int distance>
   constexpr bool words = distance < 4;
   constexpr int piece = words ? 4 : vector_width, part = words ? 1 : 4;
   constexpr std::make_integer_sequence<int, vector_width> all;
-  const Order even = every_second<0, piece, part>(all), odd = every_second<1, piece, part>(all);
+  const Places even = every_second<0, piece, part>(all), odd = every_second<1, piece, part>(all);
 #pragma GCC unroll 16
   for (int i = 0; i < vector_width; ++i) {
     if (i & distance) continue;
@@ -53,7 +53,7 @@ template <class Row>
 
 /// The same of rows that lie `in_stride` apart, anywhere.
 inline void transpose_block(float* out, int64_t out_stride, const float* in, int64_t in_stride) {
-  typedef float Unaligned __attribute__((vector_size(vector_bytes), aligned(4)));
+  typedef float Unaligned __attribute__((vector_size(vector_bytes), aligned(2), may_alias));  // words of bf16, too
   transpose_rows(out, out_stride,
                  [&](int i) -> Vector { return *reinterpret_cast<const Unaligned*>(in + i * in_stride); });
 }

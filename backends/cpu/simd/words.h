@@ -14,7 +14,6 @@
 struct Words {
   const float* data;
   int64_t rows, stride;
-  const float* row(int64_t i) const { return data + i * stride; }
 };
 
 /// Rows of sums, in room for whole tiles: what is beyond the rows may hold anything.
@@ -42,7 +41,8 @@ struct Left {
 template <class Tile>
 struct Operands {
   static constexpr int64_t per_word = Tile::steps_per_word;
-  /// Words of a sum over `steps`, as many as are multiplied at once; the last ones, beyond the steps, hold zeros.
+  /// Words of a sum over `steps`, as many as are multiplied at once. Those beyond the steps are zeros in one of the
+  /// operands and finite in the other.
   static int64_t words(int64_t steps) { return round_up(steps, per_word * Tile::words_at_once) / per_word; }
 
   /// Room for by_rows(), by_columns() and transposed() of a matrix, in words.
@@ -110,8 +110,11 @@ struct Operands {
     }
   }
 
-  /// The same where the sum runs down the columns, packed in place, or in `room` for a tile that walks along rows
-  /// alone.
+  /// Room for down(), for a tile that walks along rows alone.
+  static int64_t down_room(int64_t rows, int64_t columns) {
+    return Tile::down == Walk::along_rows ? round_up(columns, panel_columns) * words(rows) : 0;
+  }
+  /// The same where the sum runs down the columns, packed in place, or in `room`.
   static Left<Tile::down> down([[maybe_unused]] float* room, float* in, int64_t stride, int64_t rows,
                                [[maybe_unused]] int64_t columns) {
     if constexpr (per_word == 2)
