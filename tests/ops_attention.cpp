@@ -226,3 +226,9 @@ TEST_CASE("lengths beyond the sample, or below nothing, are refused", "[ops]") {
   CHECK_THROWS_WITH(self_attention(full({2, 4, 12}, 1.0), 2, with(-1)),
                     Catch::Contains("[self_attention] lengths lie in [0, 4], given -1"));
 }
+
+TEST_CASE("a scale that is 0 as f32 is refused", "[ops]") {
+  const Tensor q = full({2, 3, 4, 5}, 1.0);
+  CHECK_THROWS_WITH(attention(q, q, q, {.scale = 1e-50}),
+                    Catch::Contains("[attention] scale is 0, for 1/sqrt(D), or more than 0 in f32, given 1e-50"));
+}

@@ -372,8 +372,6 @@ void attentions() {
                   [](In x) { attention(x[0], x[0], x[0], {.lengths = x[1], .offsets = x[2]}); });
   bad<ValueError>("[attention] scale is not negative, given -1", {q},
                   [](In x) { attention(x[0], x[0], x[0], {.scale = -1}); });
-  bad<ValueError>("[attention] scale is 0, for 1/sqrt(D), or more than 0 in f32, given 1e-50", {q},
-                  [](In x) { attention(x[0], x[0], x[0], {.scale = 1e-50}); });
   bad<ValueError>("[attention] the dropout's p lies in [0, 1), given 1", {q}, [](In x) {
     attention(x[0], x[0], x[0], {.dropout = {{}, 0, 1}});
   });
