@@ -57,7 +57,8 @@ struct AmxTile : Bf16Tile {
     }
   }
 
-  /// Tiles 0 and 1, of the first 16 rows, to zeros or what `out` holds; then 2 and 3, of the next.
+  /// Tiles 0 and 1, of the first 16 rows, to zeros or what `out` holds; then 2 and 3, of the next. Two functions, as a
+  /// tile's number is written into the instruction.
   [[gnu::target("amx-tile"), gnu::always_inline]] static void begin_upper(const float* out, int64_t stride, bool add) {
     if (add) {
       _tile_loadd(0, out, bytes_of(stride));

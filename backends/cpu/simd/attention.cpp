@@ -3,7 +3,6 @@
 
 #include "cinta/backends/cpu/parallel.h"
 #include "cinta/backends/cpu/simd/attention_columns.h"
-#include "cinta/backends/cpu/simd/rows.h"
 
 #include "cinta/backends/cpu/isa_begin.h"
 namespace {
@@ -22,9 +21,8 @@ void softmax_columns(float* scores, int64_t stride, float scale, const Seen& see
   const auto share = [=](int64_t t, int64_t j) {
     return math::exp_below_for<narrow>(scale * (scores[t * stride + j] - most[j]));
   };
-  float total[lanes];
   if (factors)
-    sum_columns(total, seen.by_some, [&](int64_t t) {
+    sum_columns(sum, seen.by_some, [&](int64_t t) {
       ahead.fetch();
       return [&, factor = factors->row(t), row = scores + t * stride, t](int64_t j) {
         const float e = share(t, j);
@@ -33,12 +31,11 @@ void softmax_columns(float* scores, int64_t stride, float scale, const Seen& see
       };
     });
   else
-    sum_columns(total, seen.by_some, [&](int64_t t) {
+    sum_columns(sum, seen.by_some, [&](int64_t t) {
       ahead.fetch();
       return [&, row = scores + t * stride, t](int64_t j) { return row[j] = share(t, j); };
     });
   seen.clear(scores, stride, rows);
-  std::copy_n(total, lanes, sum);
 }
 
 template <class Tile>
