@@ -1,4 +1,5 @@
-// What kernels store past the caches where threads share none: the same bits in the same places.
+// What kernels store past the caches, where threads share none or there is more than they hold: the same bits in the
+// same places.
 #include <catch2/catch.hpp>
 #include <cstring>
 
@@ -94,4 +95,17 @@ TEST_CASE("updates are the same where threads share no cache", "[far_threads]") 
       kernels::sgd(cpu, other, shadowed ? shade.view() : View{}, past, g, segments, scalars, {0.9f, true});
       return std::vector{one, other, m, v, past, shadow, shade};
     });
+}
+
+TEST_CASE("the shadow of more weights than caches hold is the weights, rounded", "[far_threads]") {
+  const int64_t count = (4 << 20) + 12345;
+  const Tensor w = drawn({count}, 1), g = drawn({count}, 2), m = zeros({count}), v = zeros({count}),
+               shadow = zeros({count}, Dtype::bf16);
+  const Tensor ends = from_values(std::vector<int64_t>{70010, count}, {2}),
+               factors = from_values(std::vector<float>{1, 0.5f}, {2}),
+               decays = from_values(std::vector<float>{0, 0.1f}, {2}),
+               scalars = from_values(std::vector<float>{1e-2f, 0.7f, 0.271f, 0.002997f}, {4}), before = copy_of(w);
+  kernels::adamw(cpu, w, shadow, m, v, g, {ends, factors, decays}, scalars, {});
+  CHECK(same_bits(shadow, cast(w, Dtype::bf16)));
+  CHECK(!same_bits(w, before));
 }

@@ -17,8 +17,9 @@ using namespace kernels;
 constexpr int64_t unit = 1024;  ///< weights that are updated at once
 
 /// How what products read of an update is stored. The weights of a small net lie in the caches of all threads, which
-/// have read them: each line is first asked for, or goes past the caches.
-enum class Stores { plain, asked_for, past_caches };
+/// have read them: each line is first asked for, or goes past the caches. Those of a large one lie in none: its shadow,
+/// which the update does not read, goes past the caches, as each line would else be read for nothing.
+enum class Stores { large, asked_for, past_caches };
 
 /// Updates weights begin .. end by f(where they lie or a copy, begin, end), and then their shadow. f is called at one
 /// place, so that the sums are the same however what products read of both is stored.
@@ -34,7 +35,7 @@ void update_part(const View& w, const View& shadow, int64_t begin, int64_t end, 
   f(updated, begin, end);
   if (updated == fresh) stream(weights, fresh, count * static_cast<int64_t>(sizeof(T)));
   if (!shadow) return;
-  if (past_caches)
+  if (stores != Stores::asked_for)
     stream_as<unit>(shadow.dtype, read, weights, count);
   else
     store(shadow.dtype, shadow.data, begin, 1, weights, count);
@@ -50,7 +51,7 @@ void sweep(const View& w, const View& shadow, const Segments& segments, F f) {
   constexpr int64_t least = 16384, most_tiles = 64, most_in_caches = 4 << 20;  // weights
   const int64_t count = w.numel(), *ends = segments.ends.as<const int64_t>();
   const auto tiles = std::min<int64_t>(most_tiles, std::bit_floor(static_cast<uint64_t>(count / least) | 1));
-  const Stores stores = count > most_in_caches ? Stores::plain
+  const Stores stores = count > most_in_caches ? Stores::large
                         : threads_far_apart()  ? Stores::past_caches
                                                : Stores::asked_for;
   parallel_for(tiles, 1, [&](int64_t tile, int64_t) {
