@@ -1,6 +1,7 @@
 // One head of one sequence as attention's kernels see it: what exists, how queries are cut into blocks, the mask.
 #pragma once
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
 #include "cinta/backends/cpu/parallel.h"
@@ -28,10 +29,9 @@ inline void store_rows(const Matrix& out, int64_t first, int64_t exists, int64_t
     else
       store(out.dtype, out.data, at(i), 1, values + i * stride, columns);
   }
-  if (exists >= rows) return;
-  const float zero = 0;
-  for (int64_t i = exists; i < rows; ++i)
-    for (int64_t j = 0; j < columns; ++j) store(out.dtype, out.data, at(i) + j, 1, &zero, 1);
+  const int64_t item = size_of(out.dtype);
+  for (int64_t i = exists; i < rows; ++i)  // zero bits are 0 in every type
+    std::memset(static_cast<char*>(out.data) + at(i) * item, 0, static_cast<size_t>(columns * item));
 }
 
 /// Sequences of a sample: one, or as many as the offsets say and what lies beyond the last.
