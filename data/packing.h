@@ -6,7 +6,8 @@ namespace cinta::data {
 
 /// A batch of a language model's samples without the padding between them: `ids` and `types` are those of one sample,
 /// `rows` point into it, `offsets` say where each begins and `places` where its tokens stand in it. Its end is filled
-/// up to the next multiple of `multiple` tokens, so that not every batch has a shape of its own. All else is as before.
+/// up to the next multiple of `multiple` tokens, so that not every batch has a shape of its own: by default what tiles
+/// multiply at once. All else is as before.
 /// Throws ValueError for a sample without tokens or longer than the padded ones, and for a row of padding.
 Batch packed(const Batch& batch, int64_t multiple = 32);
 

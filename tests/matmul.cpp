@@ -68,6 +68,8 @@ std::vector<float> product(const Case& c, Dtype dtype, float alpha, float beta, 
 /// results that are whole lines, which may go past the caches.
 const Case cases[] = {{256, 256, 2048, true, false},
                       {1024, 256, 700, true, false},
+                      {700, 112, 70, true},
+                      {515, 160, 70, true, false, 3},
                       {300, 200, 150, false, true},
                       {128, 10, 512, false, true},
                       {10, 512, 128, true, false},
@@ -178,6 +180,7 @@ TEST_CASE("a product has the same bits with any number of threads", "[matmul]") 
     for (auto [dtype, y_dtype, beta] : {std::tuple{Dtype::f32, Dtype::f32, 1.0f},
                                         {Dtype::bf16, Dtype::bf16, 0.0f},
                                         {Dtype::bf16, Dtype::bf16, 1.0f},
+                                        {Dtype::bf16, Dtype::f32, 0.0f},
                                         {Dtype::bf16, Dtype::f32, 1.0f},
                                         {Dtype::f16, Dtype::f16, 0.0f},
                                         {Dtype::f16, Dtype::f32, 1.0f}}) {

@@ -162,6 +162,7 @@ TEST_CASE("packed samples lie end to end", "[padding_free]") {
   CHECK(out.lengths == batch.lengths);
   CHECK(out.kinds == batch.kinds);
   CHECK(data::packed(batch, 13).ids.size() == 26);
+  CHECK(data::packed(batch).ids.size() == 32);
   CHECK_THROWS_AS(data::packed(out), ValueError);
   CHECK_THROWS_AS(data::packed(data::Batch{}), ValueError);
   CHECK_THROWS_AS(data::packed(batch, 0), ValueError);

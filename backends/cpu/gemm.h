@@ -14,6 +14,8 @@ struct Matrix {
   /// Whether steps of `stride` elements lie a multiple of 4 KiB apart, and so push each other out of a first-level
   /// cache.
   bool collides(int64_t stride) const { return stride * size_of(dtype) % 4096 == 0; }
+  /// Whether every row begins where a line of memory does.
+  bool whole_lines() const { return reinterpret_cast<uintptr_t>(data) % 64 == 0 && row * size_of(dtype) % 64 == 0; }
   void* at(int64_t i, int64_t j) const { return static_cast<char*>(data) + (i * row + j * column) * size_of(dtype); }
   Matrix transposed() const { return {data, column, row, dtype}; }
 };

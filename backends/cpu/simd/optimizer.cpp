@@ -17,18 +17,18 @@ using namespace kernels;
 constexpr int64_t unit = 1024;  ///< weights that are updated at once
 
 /// How what products read of an update is stored. The weights of a small net lie in the caches of all threads, which
-/// have read them: each line is first asked for, or goes past the caches. Those of a large one lie in none: its shadow,
-/// which the update does not read, goes past the caches, as each line would else be read for nothing.
-enum class Stores { large, asked_for, past_caches };
+/// have read them: each line is first asked for, or goes past the caches. Of a large one the shadow does, which the
+/// update does not read: each of its lines would else be read for nothing.
+enum class Stores { shadow_past_caches, asked_for, past_caches };
 
 /// Updates weights begin .. end by f(where they lie or a copy, begin, end), and then their shadow. f is called at one
 /// place, so that the sums are the same however what products read of both is stored.
 template <class T, class F>
 void update_part(const View& w, const View& shadow, int64_t begin, int64_t end, Stores stores, F f) {
   const int64_t count = end - begin;
-  const bool past_caches = stores == Stores::past_caches;
+  const bool weights_past_caches = stores == Stores::past_caches && !shadow;
   alignas(64) T fresh[unit];
-  T *weights = w.as<T>() + begin, *updated = past_caches && !shadow ? fresh : weights;
+  T *weights = w.as<T>() + begin, *updated = weights_past_caches ? fresh : weights;
   char* read = shadow ? shadow.as<char>() + begin * size_of(shadow.dtype) : reinterpret_cast<char*>(weights);
   if (updated == fresh) std::copy_n(weights, count, fresh);
   if (stores == Stores::asked_for) prefetch_to_write(read, count * size_of(shadow ? shadow.dtype : w.dtype));
@@ -51,7 +51,7 @@ void sweep(const View& w, const View& shadow, const Segments& segments, F f) {
   constexpr int64_t least = 16384, most_tiles = 64, most_in_caches = 4 << 20;  // weights
   const int64_t count = w.numel(), *ends = segments.ends.as<const int64_t>();
   const auto tiles = std::min<int64_t>(most_tiles, std::bit_floor(static_cast<uint64_t>(count / least) | 1));
-  const Stores stores = count > most_in_caches ? Stores::large
+  const Stores stores = count > most_in_caches ? Stores::shadow_past_caches
                         : threads_far_apart()  ? Stores::past_caches
                                                : Stores::asked_for;
   parallel_for(tiles, 1, [&](int64_t tile, int64_t) {

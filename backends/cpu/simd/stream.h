@@ -1,7 +1,8 @@
 // Results that are written past the caches. A line that two threads have read is slow to write where they share no
 // cache, as each line waits for the other's to be given up: 28 ns on Zen 4, past the caches 4.5. Where they share one
 // it takes 7 and 4.5, but a line that one thread alone has read takes 0.7, and 2.2 past the caches, where reading it
-// again takes 1 more. So it is done where threads_far_apart(), with what all threads read next.
+// again takes 1 more. So it is done where threads_far_apart(), with what all threads read next; and with what is in no
+// cache and is not read soon, a large net's shadow (optimizer.cpp).
 #pragma once
 #include <cstring>
 #if CINTA_ISA_LEVEL > 0
@@ -14,8 +15,8 @@
 
 #include "cinta/backends/cpu/isa_begin.h"
 
-/// Copies, past the caches if `to` is whole lines. Others see it in loops that begin later: a thread ends its share of
-/// a loop, and begins a loop for others, with a locked instruction, which waits for such stores.
+/// Copies, past the caches if `to` is whole lines. Others see it when the loop has ended: a thread ends its share of
+/// one, and a loop of its own, with an instruction that waits for such stores.
 inline void stream(void* to, const void* from, int64_t bytes) {
   if (reinterpret_cast<uintptr_t>(to) % 64 != 0 || bytes % 64 != 0) {
     std::memcpy(to, from, static_cast<size_t>(bytes));

@@ -95,7 +95,6 @@ struct Job {
       }
       multiply_block(begin, first > 0 || p.beta != 0, kept_steps, part_steps, coming);
     }
-    if (streams) _mm_sfence();  // a team's loop ends with a locked instruction, one thread's may not
   }
 
   /// Some steps of an operand.
@@ -171,8 +170,7 @@ Job<Tile> job_of(const Gemm& p, bool keeps_b, bool large, int64_t block) {
       b{static_cast<const Value*>(p.b.data), p.n, p.b.row, p.k, panel_columns};
   const Woven<Tile>& striped = keeps_b ? a : b;
   const int64_t stripes = std::max<int64_t>(8, (striped.strips + most_striped - 1) / most_striped);
-  const bool lines = reinterpret_cast<uintptr_t>(p.y.data) % 64 == 0 && p.y.row * 4 % 64 == 0,
-             streams = large && lines && p.beta == 0;
+  const bool streams = large && p.y.whole_lines() && p.beta == 0;
   return {p, keeps_b ? b : a, striped, keeps_b, streams, std::min(striped.panels(), stripes), block, ++numbers};
 }
 
