@@ -106,7 +106,10 @@ const Case cases[] = {{256, 256, 2048, true, false},
                       {134, 70, 97, false, true},
                       {195, 40, 98},
                       {196, 41, 99},
-                      {197, 17, 101}};
+                      {197, 17, 101},
+                      {209, 40, 70},
+                      // A long sum whose parts have more than a stripe of columns.
+                      {40, 300, 8200}};
 
 std::string name(const Case& c) {
   return join(c.m, "x", c.n, "x", c.k, c.a_transposed ? " t" : " n", c.b_transposed ? "t" : "n", " gap ", c.gap,
