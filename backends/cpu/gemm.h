@@ -26,7 +26,7 @@ struct Gemm {
   Matrix y, a, b;
   Matrix bias;  ///< added to each element by its strides (0 repeats a value); data is null when there is none
   float alpha = 1, beta = 0;
-  bool of_many = false;  ///< others of a batch are done beside it, each on a thread of its own
+  bool of_many = false;  ///< others, of a batch or parts of one sum, are done beside it, each by one thread
 
   bool rows_collide() const { return a.collides(a.row); }
 

@@ -29,12 +29,13 @@ void scale(const View& y, float beta) {
 
 /// Long sums for few results, as in the gradient of what a head over many classes reads: cut into parts, of which each
 /// packs its rows of b once and finds them in the cache. Measured on Zen 4, bf16[320,30522] x bf16[30522,256]: 163
-/// GF/s as one sum, 220 in parts of 2048; f32 101 and 110. As many parts as two, four or eight threads share evenly: by
-/// two threads 386 GF/s in 15 parts, 408 in 16. On an Emerald Rapids parts of 1024 take of the time of 2048 by AMX, in
-/// stripes of whole rows, 0.91 to 0.96, by AVX-512 0.98 to 1.00.
+/// GF/s as one sum, 220 in parts of 2048; f32 101 and 110. About as many parts as two, four or eight threads share
+/// evenly: by two threads 386 GF/s in 15 parts, 408 in 16. Of few results, parts of 1024 take of the time of 2048 on an
+/// Emerald Rapids by AMX, in wider stripes, 0.91 to 0.96, by AVX-512 0.98 to 1.00.
 bool multiply_parts(const Gemm& p) {
-  constexpr int64_t longest = 1024, evenly = 8, most = 1024;
-  const bool fits = p.k >= 8 * longest && p.m <= most && p.n <= most && p.a.column == 1 && p.b.column == 1;
+  constexpr int64_t least = 8192, few = 1 << 18, evenly = 8, most = 1024;
+  const int64_t longest = p.m * p.n <= few ? 1024 : 2048;  // as each part has results of its own
+  const bool fits = p.k >= least && p.m <= most && p.n <= most && p.a.column == 1 && p.b.column == 1;
   if (!fits || p.bias.data || p.alpha != 1 || p.of_many) return false;  // in a batch, each thread does a whole
   const auto up_to = [](int64_t x, int64_t step) { return (x + step - 1) / step * step; };
   const int64_t length = up_to(p.k / up_to(p.k / longest + 1, evenly) + 1, 32);

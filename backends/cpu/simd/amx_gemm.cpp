@@ -18,16 +18,14 @@ namespace {
 constexpr int64_t side = AmxOperand::side, square = AmxOperand::square, panel = AmxOperand::panel,
                   step = AmxOperand::step;
 
-/// Rows of an operand that are packed next, fetched into the second cache by so many steps, each as many lines. Of the
-/// time, on an Emerald Rapids, two threads, cold operands: the logits [160,768] x [30522,768]^T 0.80, [320,256] x
-/// [30522,256]^T 0.88, of layers 0.95 to 1.03. Where the sum runs down the rows, gradients took 1.00 to 1.07.
+/// Rows of an operand that are packed next, fetched into the second cache over so many steps, as many lines in each.
 class RowsAhead {
  public:
   RowsAhead() = default;
   RowsAhead(const AmxOperand& operand, int64_t first, int64_t count, int64_t steps)
       : row_(reinterpret_cast<const char*>(operand.data + first * operand.strip_stride)),
-        stride_(operand.strip_stride * 2),
-        bytes_(operand.k * 2),
+        stride_(operand.strip_stride * item),
+        bytes_(operand.k * item),
         rows_(std::min(count, operand.strips - first)),
         lines_((rows_ * ((bytes_ + 63) / 64) + steps - 1) / steps) {}
 
@@ -35,17 +33,19 @@ class RowsAhead {
     for (int64_t line = 0; line < lines_ && rows_ > 0; ++line) {
       __builtin_prefetch(row_ + byte_, 0, 2);
       if ((byte_ += 64) < bytes_) continue;
-      byte_ = 0, row_ += stride_, --rows_;
+      byte_ = 0;
+      if (--rows_ > 0) row_ += stride_;
     }
   }
 
  private:
+  static constexpr int64_t item = sizeof(uint16_t);
   const char* row_ = nullptr;
   int64_t stride_ = 0, bytes_ = 0, rows_ = 0, lines_ = 0, byte_ = 0;
 };
 
 /// sums[32,32] = a panel of a times a panel of b, over so many tiles of each; beside it results are written. Of the
-/// last panel of a, which may have 16 rows or fewer (not `two`), only those are multiplied.
+/// last panel of a, where it has 16 rows or fewer, only its first tiles are multiplied (not `two`).
 template <bool two>
 [[gnu::target("amx-tile,amx-bf16,avx512bf16"), gnu::noinline]] void multiply_panels(float* sums, const float* a,
                                                                                     const float* b, int64_t tiles,
@@ -84,9 +84,16 @@ template <bool two>
 }
 
 constexpr int64_t most_panels = 4;  ///< of a stripe
+/// Of a stripe where each thread has a product of its own: so many panels, if they are no larger than this, as lie side
+/// by side in long pieces of memory.
+constexpr int64_t most_panels_alone = 8, most_words_alone = 1 << 17;
 
-/// With one thread for each of many products: so many panels, so that whole rows of memory are read.
-constexpr int64_t most_panels_alone = 8;
+/// The next stripe is fetched while this one is multiplied if its rows lie along the sum, if it is no larger than this,
+/// and if each thread has at least so many, so that most are followed by one of the same thread. Of the time, on an
+/// Emerald Rapids, two threads, cold operands: the logits [160,768] x [30522,768]^T 0.80 to 0.90, [169,256] x
+/// [30522,256]^T 0.84 to 0.87, layers 0.93 to 1.00, but in stripes of 576 KiB 1.03. Where the sum runs down the rows,
+/// gradients took 1.00 to 1.07.
+constexpr int64_t most_fetched = 1 << 18, least_stripes_to_fetch = 4;  ///< values; of each thread
 
 /// Threads, and values of an operand, up to which each packs all of it: what another one has packed comes from its
 /// cache, line by line, and not before all have packed. Two threads: 0.92 of the time (products of BERT-mini's step on
@@ -101,6 +108,7 @@ struct Job {
   AmxOperand a, b;
   bool rows_shared;        ///< a is packed as a whole, b by stripes; or the other way round
   int64_t stripe = panel;  ///< strips of the other
+  bool fetches = false;    ///< the next stripe, while one is multiplied
   const int64_t number = ++jobs;
   const float* packed_once = nullptr;  ///< the whole operand, unless every thread packs it
 
@@ -123,8 +131,7 @@ struct Job {
     alignas(64) float sums[2][panel * panel];
     const int64_t steps = of_panel / square / 2, next = begin + stripe;
     RowsAhead ahead;
-    if (other().k_stride == 1 && next < other().strips)
-      ahead = RowsAhead(other(), next, stripe, count * panels * steps);
+    if (fetches && next < other().strips) ahead = RowsAhead(other(), next, stripe, count * panels * steps);
     AmxResults results(p);
     for (int64_t s = 0; s < count; ++s)
       for (int64_t o = 0; o < panels; ++o) {
@@ -148,10 +155,13 @@ bool run(const Gemm& p) {
   const AmxOperand a{static_cast<const uint16_t*>(p.a.data), p.m, p.a.row, p.k, p.a.column, false},
       b{static_cast<const uint16_t*>(p.b.data), p.n, p.b.column, p.k, p.b.row, true};
   Job job{p, a, b, p.m < p.n};
-  const int64_t strips = job.other().strips;
-  job.stripe = p.of_many ? std::min(round_up(strips, panel), most_panels_alone * panel)
+  const int64_t strips = job.other().strips, of_panel = a.panel_words(), count = job.shared().panels();
+  const int64_t alone = std::clamp<int64_t>(most_words_alone / of_panel, 1, most_panels_alone);
+  job.stripe = p.of_many ? std::min(round_up(strips, panel), alone * panel)
                          : std::clamp(round_up((strips + 7) / 8, panel), panel, most_panels * panel);
-  const int64_t of_panel = a.panel_words(), count = job.shared().panels();
+  const int64_t stripes = (strips + job.stripe - 1) / job.stripe;
+  job.fetches = job.other().k_stride == 1 && job.stripe * p.k <= most_fetched &&
+                (p.of_many || stripes >= least_stripes_to_fetch * threads());
   if (threads() > most_packers || count * panel * p.k > most_packed_by_each) {
     float* packed = scratch<float>(count * of_panel, Workspace::call);
     parallel_for(count, std::max<int64_t>(1, 4096 / p.k), [&](int64_t begin, int64_t end) {
@@ -159,8 +169,7 @@ bool run(const Gemm& p) {
     });
     job.packed_once = packed;
   }
-  parallel_for((strips + job.stripe - 1) / job.stripe, 1,
-               [&](int64_t stripe, int64_t) { job.multiply_stripe(stripe * job.stripe); });
+  parallel_for(stripes, 1, [&](int64_t stripe, int64_t) { job.multiply_stripe(stripe * job.stripe); });
   return true;
 }
 
