@@ -84,15 +84,15 @@ template <bool two>
 }
 
 constexpr int64_t most_panels = 4;  ///< of a stripe
-/// Of a stripe where each thread has a product of its own: so many panels, if they are no larger than this, as lie side
-/// by side in long pieces of memory.
+/// Of a stripe where each thread has a product of its own: so many panels, for longer pieces of each row of memory, if
+/// they are no more than so many words.
 constexpr int64_t most_panels_alone = 8, most_words_alone = 1 << 17;
 
 /// The next stripe is fetched while this one is multiplied if its rows lie along the sum, if it is no larger than this,
-/// and if each thread has at least so many, so that most are followed by one of the same thread. Of the time, on an
-/// Emerald Rapids, two threads, cold operands: the logits [160,768] x [30522,768]^T 0.80 to 0.90, [169,256] x
-/// [30522,256]^T 0.84 to 0.87, layers 0.93 to 1.00, but in stripes of 576 KiB 1.03. Where the sum runs down the rows,
-/// gradients took 1.00 to 1.07.
+/// and if one thread has all stripes, or each at least so many, so that most are followed by one of the same thread. Of
+/// the time, on an Emerald Rapids, two threads, cold operands: the logits [160,768] x [30522,768]^T 0.80 to 0.90,
+/// [169,256] x [30522,256]^T 0.84 to 0.87, layers 0.93 to 1.00, but in stripes of 576 KiB 1.03. Where the sum runs down
+/// the rows, gradients took 1.00 to 1.07.
 constexpr int64_t most_fetched = 1 << 18, least_stripes_to_fetch = 4;  ///< values; of each thread
 
 /// Threads, and values of an operand, up to which each packs all of it: what another one has packed comes from its
@@ -156,7 +156,7 @@ bool run(const Gemm& p) {
       b{static_cast<const uint16_t*>(p.b.data), p.n, p.b.column, p.k, p.b.row, true};
   Job job{p, a, b, p.m < p.n};
   const int64_t strips = job.other().strips, of_panel = a.panel_words(), count = job.shared().panels();
-  const int64_t alone = std::clamp<int64_t>(most_words_alone / of_panel, 1, most_panels_alone);
+  const int64_t alone = std::clamp(most_words_alone / of_panel, most_panels, most_panels_alone);
   job.stripe = p.of_many ? std::min(round_up(strips, panel), alone * panel)
                          : std::clamp(round_up((strips + 7) / 8, panel), panel, most_panels * panel);
   const int64_t stripes = (strips + job.stripe - 1) / job.stripe;
