@@ -29,8 +29,8 @@ void scale(const View& y, float beta) {
 
 /// Long sums for few results, as in the gradient of what a head over many classes reads: cut into parts, of which each
 /// packs its rows of b once and finds them in the cache. Measured on Zen 4, bf16[320,30522] x bf16[30522,256]: 163
-/// GF/s as one sum, 220 in parts of 2048; f32 101 and 110. About as many parts as two, four or eight threads share
-/// evenly: by two threads 386 GF/s in 15 parts, 408 in 16. Of few results, parts of 1024 take of the time of 2048 on an
+/// GF/s as one sum, 220 in parts of 2048; f32 101 and 110. As many parts as two, four or eight threads share evenly:
+/// by two threads 386 GF/s in 15 parts, 408 in 16. Of few results, parts of 1024 take of the time of 2048 on an
 /// Emerald Rapids by AMX, in wider stripes, 0.91 to 0.96, by AVX-512 0.98 to 1.00.
 bool multiply_parts(const Gemm& p) {
   constexpr int64_t least = 8192, few = 1 << 18, evenly = 8, most = 1024;
@@ -38,15 +38,17 @@ bool multiply_parts(const Gemm& p) {
   const bool fits = p.k >= least && p.m <= most && p.n <= most && p.a.column == 1 && p.b.column == 1;
   if (!fits || p.bias.data || p.alpha != 1 || p.of_many) return false;  // in a batch, each thread does a whole
   const auto up_to = [](int64_t x, int64_t step) { return (x + step - 1) / step * step; };
-  const int64_t length = up_to(p.k / up_to(p.k / longest + 1, evenly) + 1, 32);
+  const int64_t count = up_to(p.k / longest + 1, evenly);
+  // About equal, the first the longest, so that it takes as much workspace as any.
+  const auto begin_of = [&](int64_t i) { return std::min(p.k, up_to((i * p.k + count - 1) / count, 32)); };
   const CategoryScope scope(Category::workspace);
-  const Tensor parts = empty({(p.k + length - 1) / length, p.m, p.n});
+  const Tensor parts = empty({count, p.m, p.n});
   float* sums = parts.view().as<float>();
-  parallel_for(parts.size(0), 1, [&](int64_t i, int64_t) {
+  parallel_for(count, 1, [&](int64_t i, int64_t) {
     Gemm part = p;
-    part.k = std::min(length, p.k - i * length);
-    part.a.data = p.a.at(0, i * length);
-    part.b.data = p.b.at(i * length, 0);
+    part.k = begin_of(i + 1) - begin_of(i);
+    part.a.data = p.a.at(0, begin_of(i));
+    part.b.data = p.b.at(begin_of(i), 0);
     part.y = {sums + i * p.m * p.n, p.n, 1, Dtype::f32};
     part.beta = 0;
     part.of_many = true;
