@@ -19,10 +19,10 @@ constexpr int64_t side = AmxOperand::side, square = AmxOperand::square, panel = 
                   step = AmxOperand::step;
 
 /// Rows of an operand that are packed next, fetched into the second cache over so many steps, as many lines in each.
-class RowsAhead {
+class StripeAhead {
  public:
-  RowsAhead() = default;
-  RowsAhead(const AmxOperand& operand, int64_t first, int64_t count, int64_t steps)
+  StripeAhead() = default;
+  StripeAhead(const AmxOperand& operand, int64_t first, int64_t count, int64_t steps)
       : row_(reinterpret_cast<const char*>(operand.data + first * operand.strip_stride)),
         stride_(operand.strip_stride * item),
         bytes_(operand.k * item),
@@ -50,7 +50,7 @@ template <bool two>
 [[gnu::target("amx-tile,amx-bf16,avx512bf16"), gnu::noinline]] void multiply_panels(float* sums, const float* a,
                                                                                     const float* b, int64_t tiles,
                                                                                     AmxResults& results,
-                                                                                    RowsAhead& ahead) {
+                                                                                    StripeAhead& ahead) {
   constexpr int64_t row = 64, line = panel * 4;
   const int64_t rows = (panel + tiles - 1) / tiles;
   _tile_zero(0);
@@ -130,8 +130,8 @@ struct Job {
     other().pack_panels(own, begin / panel, panels);
     alignas(64) float sums[2][panel * panel];
     const int64_t steps = of_panel / square / 2, next = begin + stripe;
-    RowsAhead ahead;
-    if (fetches && next < other().strips) ahead = RowsAhead(other(), next, stripe, count * panels * steps);
+    StripeAhead ahead;
+    if (fetches && next < other().strips) ahead = StripeAhead(other(), next, stripe, count * panels * steps);
     AmxResults results(p);
     for (int64_t s = 0; s < count; ++s)
       for (int64_t o = 0; o < panels; ++o) {
