@@ -108,6 +108,8 @@ const Case cases[] = {{256, 256, 2048, true, false},
                       {196, 41, 99},
                       {197, 17, 101},
                       {209, 40, 70},
+                      // Fewer rows than columns, but not many fewer.
+                      {330, 390, 259, false, true},
                       // A long sum whose parts have more than a stripe of columns.
                       {40, 300, 8200}};
 
