@@ -109,7 +109,7 @@ const Case cases[] = {{256, 256, 2048, true, false},
                       {197, 17, 101},
                       {209, 40, 70},
                       // Fewer rows than columns, but not many fewer.
-                      {330, 390, 259, false, true},
+                      {530, 640, 129, false, true},
                       // A long sum whose parts have more than a stripe of columns.
                       {40, 300, 8200}};
 
@@ -166,8 +166,9 @@ TEST_CASE("products larger than a tile are right", "[matmul]") {
 }
 
 TEST_CASE("a bias is added to every row of a product larger than a tile", "[matmul]") {
-  for (const Case& c : {Case{300, 200, 150, false, true}, Case{128, 10, 700, false, true},
-                        Case{70, 523, 257, false, true}, Case{199, 523, 258, false, true}})
+  for (const Case& c :
+       {Case{300, 200, 150, false, true}, Case{128, 10, 700, false, true}, Case{70, 523, 257, false, true},
+        Case{199, 523, 258, false, true}, Case{530, 640, 129, false, true}})
     for (Dtype dtype : {Dtype::f32, Dtype::bf16, Dtype::f16}) {
       const Tensor bias = matrix(1, c.n, c.n, 1, 4, dtype), y = empty({c.m, c.n}, dtype), got = empty({c.m, c.n});
       const Tensor x = operand(c.m, c.k, false, c, 1, dtype), w = operand(c.k, c.n, true, c, 2, dtype);

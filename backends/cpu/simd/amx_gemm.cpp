@@ -1,6 +1,6 @@
-// The product of bf16 by the tiles of AMX. Both operands are packed into tiles: the smaller one by every thread for
-// itself, or, where threads are many or it is large, once for all; the other by stripes, each by the thread that
-// multiplies it.
+// The product of bf16 by the tiles of AMX. Both operands are packed into tiles: one of them, mostly the smaller, by
+// every thread for itself, or, where threads are many or it is large, once for all; the other by stripes, each by the
+// thread that multiplies it.
 #include <algorithm>
 #include <atomic>
 
@@ -84,13 +84,6 @@ template <bool two>
 }
 
 constexpr int64_t most_panels = 4;  ///< of a stripe
-/// Rows that lie along the sum are multiplied a panel at a time if b has so many values: enough for a panel to be worth
-/// a tile of its own, and few enough to stay in the second cache. The panel then stays in the first one, where it is
-/// packed, and whole rows of the results are written one after another. Of the time, on an Emerald Rapids, two threads,
-/// cold operands: [1040,256] x [1024,256]^T 0.79 to 0.90, [2048,256] x [256,1024] 0.84 to 0.90, [1040,1024] x
-/// [256,1024]^T 0.93 to 1.00, [1024,768] x [768,768] 0.88 to 0.93; with b of [1024,1024] 1.18 to 1.27, of
-/// [128,128] 1.01 to 1.15. Where the rows run down the sum, as a weight's gradient has them, 1.06 to 1.18.
-constexpr int64_t least_by_panels = 1 << 16, most_by_panels = 5 << 17;
 /// Of a stripe where each thread has a product of its own: so many panels, for longer pieces of each row of memory, if
 /// they are no more than so many words.
 constexpr int64_t most_panels_alone = 8, most_words_alone = 1 << 17;
@@ -156,15 +149,26 @@ struct Job {
   }
 };
 
+/// True iff a's rows are multiplied a panel at a time, where b fits the second cache: up to some 500 terms the panel
+/// stays in the first one, where it was packed, and whole rows of results are written one after another. Of the time,
+/// on an Emerald Rapids, two threads, cold operands, results in bf16: [1040,256] x [1024,256]^T 0.79 to 0.90, x
+/// [256,256] 0.90 to 0.93, [2048,256] x [256,1024] 0.84 to 0.90, [1040,1024] x [256,1024]^T 0.93 to 1.00, [1024,768] x
+/// [768,768] 0.88 to 0.96; of somewhat fewer rows than b has columns, [700,256] x [1024,256]^T 0.91, [512,256] 0.96
+/// to 1.01; with b of [1024,1024], 2 MB, 1.09 to 1.27; of [128,128], whose panels are not worth a tile of their
+/// own, 1.01 to 1.15. Where rows run down the sum, as a weight's gradient has them, a panel is a line of each: 1.06
+/// to 1.18.
+bool stays_in_caches(const AmxOperand& a, const AmxOperand& b) {
+  const int64_t of_b = b.panels() * b.panel_words() * 2, least = 1 << 16, most = 5 << 17;  // values
+  const bool high = a.strips >= b.strips || (a.strips >= 512 && 3 * a.strips >= 2 * b.strips);
+  return high && a.k_stride == 1 && a.k <= 1024 && of_b >= least && of_b <= most;
+}
+
 bool run(const Gemm& p) {
   const auto plain = [](const Matrix& m) { return m.dtype == Dtype::bf16 && (m.row == 1 || m.column == 1); };
   if (!plain(p.a) || !plain(p.b)) return false;
   const AmxOperand a{static_cast<const uint16_t*>(p.a.data), p.m, p.a.row, p.k, p.a.column, false},
       b{static_cast<const uint16_t*>(p.b.data), p.n, p.b.column, p.k, p.b.row, true};
-  const int64_t values = p.n * p.k;
-  // Also of somewhat fewer rows than columns: [700,256] x [1024,256]^T 0.91 of the time, of 512 rows 0.96 to 1.01.
-  const bool by_panels =
-      !p.of_many && a.k_stride == 1 && 3 * p.m >= 2 * p.n && values >= least_by_panels && values <= most_by_panels;
+  const bool by_panels = !p.of_many && stays_in_caches(a, b);
   Job job{p, a, b, !by_panels && p.m < p.n};
   const int64_t strips = job.other().strips, of_panel = a.panel_words(), count = job.shared().panels();
   const int64_t alone = std::clamp(most_words_alone / of_panel, most_panels, most_panels_alone);
