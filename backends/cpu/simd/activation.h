@@ -11,15 +11,18 @@ struct Curve {
 
 /// x times the probability below x. At m = |x|, the tail's share is e^(-m^2/2) times m e^(m^2/2) erfc(m/sqrt(2)) / 2,
 /// which stays between 0.2 and 0.4 and is taken as a polynomial in (m - 1.21875) / (m + 2.75): most of it is a
-/// constant, which f32 has almost exactly. Of the sums that are not damped any more, what they lost is added later.
+/// constant, which f32 has almost exactly. Of the sums that are not damped any more, what they lost is added later. The
+/// quotient 1 / m is taken at the start: one at the end would come after all of this, and 0.93 to 0.98 of the time is
+/// left.
 inline Curve gelu_curve(float x) {
-  const float magnitude = std::fabs(x), m = math::least(magnitude, 14.5f), u = (m - 1.21875f) / (m + 2.75f);
+  const float magnitude = std::fabs(x), m = math::least(magnitude, 14.5f), u = (m - 1.21875f) / (m + 2.75f),
+              inverse = 1 / m;
   constexpr float middle = 0.285503119f;
   const float rise = math::polynomial(u, 0.381019831f, -0.484277755f, 0.256017238f, 0.000358167483f, -0.0471305251f,
                                       -0.00437837048f, 0.0109985797f, 0.00469886791f, -0.00388523261f);
   const float share = middle + u * rise, lost = u * rise - (share - middle);
   const math::Scaled bell = math::bell(m);
-  const float cut = bell.times(share, lost), tail = cut / m;
+  const float cut = bell.times(share, lost), tail = cut * inverse;
   const float near =
       0.5f + x * math::polynomial(x * x, 0.39894228f, -0.0664903654f, 0.00997323066f, -0.00118478209f, 0.000107261754f);
   const bool above = x > 0, close = !(magnitude >= 0.6f);  // or NaN
