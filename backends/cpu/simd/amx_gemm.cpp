@@ -1,6 +1,6 @@
-// The product of bf16 by the tiles of AMX. Both operands are packed into tiles: one of them, mostly the smaller, by
-// every thread for itself, or, where threads are many or it is large, once for all; the other by stripes, each by the
-// thread that multiplies it.
+// The product of bf16, or of f32 in parts, by the tiles of AMX. Both operands are packed into tiles: one of them,
+// mostly the smaller, by every thread for itself, or, where threads are many or it is large, once for all; the other by
+// stripes, each by the thread that multiplies it.
 #include <algorithm>
 #include <atomic>
 
@@ -8,24 +8,26 @@
 #include "cinta/backends/cpu/parallel.h"
 #include "cinta/backends/cpu/simd/amx.h"
 #include "cinta/backends/cpu/simd/amx_operand.h"
+#include "cinta/backends/cpu/simd/amx_parts.h"
 #include "cinta/backends/cpu/simd/amx_results.h"
+#include "cinta/backends/cpu/simd/amx_square.h"
 #include "cinta/backends/threads.h"
 
 #include "cinta/backends/cpu/isa_begin.h"
 #if CINTA_ISA_LEVEL == 2
 namespace {
 
-constexpr int64_t side = AmxOperand::side, square = AmxOperand::square, panel = AmxOperand::panel,
-                  step = AmxOperand::step;
+constexpr int64_t side = AmxPanels::side, panel = AmxPanels::panel, of_square = panel * panel;
 
 /// Rows of an operand that are packed next, fetched into the second cache over so many steps, as many lines in each.
 class StripeAhead {
  public:
   StripeAhead() = default;
-  StripeAhead(const AmxOperand& operand, int64_t first, int64_t count, int64_t steps)
+  template <class Operand>
+  StripeAhead(const Operand& operand, int64_t first, int64_t count, int64_t steps)
       : row_(reinterpret_cast<const char*>(operand.data + first * operand.strip_stride)),
-        stride_(operand.strip_stride * item),
-        bytes_(operand.k * item),
+        stride_(operand.strip_stride * item<Operand>),
+        bytes_(operand.k * item<Operand>),
         rows_(std::min(count, operand.strips - first)),
         lines_((rows_ * ((bytes_ + 63) / 64) + steps - 1) / steps) {}
 
@@ -39,49 +41,11 @@ class StripeAhead {
   }
 
  private:
-  static constexpr int64_t item = sizeof(uint16_t);
+  template <class Operand>
+  static constexpr int64_t item = sizeof(*Operand::data);
   const char* row_ = nullptr;
   int64_t stride_ = 0, bytes_ = 0, rows_ = 0, lines_ = 0, byte_ = 0;
 };
-
-/// sums[32,32] = a panel of a times a panel of b, over so many tiles of each; beside it results are written. Of the
-/// last panel of a, where it has 16 rows or fewer, only its first tiles are multiplied (not `two`).
-template <bool two>
-[[gnu::target("amx-tile,amx-bf16,avx512bf16"), gnu::noinline]] void multiply_panels(float* sums, const float* a,
-                                                                                    const float* b, int64_t tiles,
-                                                                                    AmxResults& results,
-                                                                                    StripeAhead& ahead) {
-  constexpr int64_t row = 64, line = panel * 4;
-  const int64_t rows = (panel + tiles - 1) / tiles;
-  _tile_zero(0);
-  _tile_zero(1);
-  if (two) {
-    _tile_zero(2);
-    _tile_zero(3);
-  }
-  finish_stores();
-  for (int64_t t = 0; t < tiles; ++t, a += 2 * square, b += 2 * square) {
-    _tile_loadd(6, b, row);
-    _tile_loadd(4, a, row);
-    _tile_dpbf16ps(0, 4, 6);
-    _tile_loadd(7, b + square, row);
-    _tile_dpbf16ps(1, 4, 7);
-    if (two) {
-      _tile_loadd(5, a + square, row);
-      _tile_dpbf16ps(2, 5, 6);
-      _tile_dpbf16ps(3, 5, 7);
-    }
-    results.advance(rows);
-    ahead.advance();
-  }
-  _tile_stored(0, sums, line);
-  _tile_stored(1, sums + side, line);
-  if (two) {
-    _tile_stored(2, sums + side * panel, line);
-    _tile_stored(3, sums + side * panel + side, line);
-  }
-  finish_stores();
-}
 
 constexpr int64_t most_panels = 4;  ///< of a stripe
 /// Of a stripe where each thread has a product of its own: so many panels, for longer pieces of each row of memory, if
@@ -95,56 +59,98 @@ constexpr int64_t most_panels_alone = 8, most_words_alone = 1 << 17;
 /// the rows, gradients took 1.00 to 1.07.
 constexpr int64_t most_fetched = 1 << 18, least_stripes_to_fetch = 4;  ///< values; of each thread
 
-/// Threads, and values of an operand, up to which each packs all of it: what another one has packed comes from its
+/// Threads, and words of a packed operand, up to which each packs all of it: what another one has packed comes from its
 /// cache, line by line, and not before all have packed. Two threads: 0.92 of the time (products of BERT-mini's step on
 /// an Emerald Rapids; of some MB 0.98).
 constexpr int most_packers = 4;
-constexpr int64_t most_packed_by_each = 4 << 20;
+constexpr int64_t most_packed_by_each = 2 << 20;
 std::atomic<int64_t> jobs{0};
 thread_local int64_t packed_for = 0;  ///< the job whose operand this thread has packed
 
+/// Steps of the sum for which a stripe is packed at once, of f32: so many that four panels leave half of a second cache
+/// of 2 MiB to the other operand.
+constexpr int64_t most_steps = 32;
+
+/// Whether none of a square's sums is infinite or no number.
+bool finite(const float* sums) {
+  __m512 zeros[4]{};
+  for (int64_t i = 0; i < of_square; i += 4 * side)
+    for (int64_t v = 0; v < 4; ++v) zeros[v] += _mm512_setzero_ps() * _mm512_load_ps(sums + i + v * side);
+  const __m512 zero = (zeros[0] + zeros[1]) + (zeros[2] + zeros[3]);
+  return _mm512_cmp_ps_mask(zero, zero, _CMP_UNORD_Q) == 0;
+}
+
+/// The square at (i, j) by floats: where a value is no number, or rounds to none, sums of its parts are none, though
+/// the product may be one, or infinite.
+void multiply_floats(float* sums, const Gemm& p, int64_t i, int64_t j) {
+  const int64_t rows = std::min(panel, p.m - i), columns = std::min(panel, p.n - j);
+  alignas(64) float of_b[panel]{};
+  std::fill_n(sums, of_square, 0.0f);
+  for (int64_t k = 0; k < p.k; ++k) {
+    const auto *a = static_cast<const float*>(p.a.at(i, k)), *b = static_cast<const float*>(p.b.at(k, j));
+    for (int64_t c = 0; c < columns; ++c) of_b[c] = b[c * p.b.column];
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t c = 0; c < panel; ++c) sums[r * panel + c] += a[r * p.a.row] * of_b[c];
+  }
+}
+
+template <class Operand>
 struct Job {
   const Gemm& p;
-  AmxOperand a, b;
+  Operand a, b;
   bool rows_shared;        ///< a is packed as a whole, b by stripes; or the other way round
   int64_t stripe = panel;  ///< strips of the other
   bool fetches = false;    ///< the next stripe, while one is multiplied
   const int64_t number = ++jobs;
   const float* packed_once = nullptr;  ///< the whole operand, unless every thread packs it
 
-  const AmxOperand& shared() const { return rows_shared ? a : b; }
-  const AmxOperand& other() const { return rows_shared ? b : a; }
+  const Operand& shared() const { return rows_shared ? a : b; }
+  const Operand& other() const { return rows_shared ? b : a; }
+
+  /// Steps of the sum that are packed at once.
+  int64_t block() const {
+    const int64_t steps = a.steps(), blocks = Operand::in_parts ? (steps + most_steps - 1) / most_steps : 1;
+    return (steps + blocks - 1) / blocks;
+  }
 
   void multiply_stripe(int64_t begin) const {
     const AmxTiles<side, side, side, side, side, side, side, side> tiles;
     const int64_t panels = (std::min(stripe, other().strips - begin) + panel - 1) / panel, of_panel = a.panel_words(),
-                  count = shared().panels();
+                  count = shared().panels(), steps = a.steps();
     // As much for every stripe, so that the whole operand stays where the thread's first one has put it.
-    const int64_t room = stripe / panel * of_panel;
-    float* own = scratch<float>(room + (packed_once ? 0 : count * of_panel), Workspace::tile);
+    const int64_t most = stripe / panel, room = most * block() * Operand::step_words,
+                  squares = block() < steps ? count * most * of_square : 0;
+    float* own = scratch<float>(room + squares + (packed_once ? 0 : count * of_panel), Workspace::tile);
+    float *const kept = own + room, *const all = kept + squares;
     if (!packed_once && packed_for != number) {
-      shared().pack_panels(own + room, 0, count);
+      shared().pack(all, 0, count, 0, steps);
       packed_for = number;
     }
-    const float* packed = packed_once ? packed_once : own + room;
-    other().pack_panels(own, begin / panel, panels);
-    alignas(64) float sums[2][panel * panel];
-    const int64_t steps = of_panel / square / 2, next = begin + stripe;
+    const float* packed = packed_once ? packed_once : all;
+    alignas(64) float sums[2][of_square];
+    const int64_t next = begin + stripe;
     StripeAhead ahead;
     if (fetches && next < other().strips) ahead = StripeAhead(other(), next, stripe, count * panels * steps);
     AmxResults results(p);
-    for (int64_t s = 0; s < count; ++s)
-      for (int64_t o = 0; o < panels; ++o) {
-        const int64_t of_shared = s * panel, of_other = begin + o * panel;
-        const float *from_shared = packed + s * of_panel, *from_own = own + o * of_panel;
-        float* made = sums[(s * panels + o) % 2];
-        const int64_t i = rows_shared ? of_shared : of_other, j = rows_shared ? of_other : of_shared;
-        results.expect(i, j);
-        (p.m - i > side ? multiply_panels<true> : multiply_panels<false>)(made, rows_shared ? from_shared : from_own,
-                                                                          rows_shared ? from_own : from_shared, steps,
-                                                                          results, ahead);
-        results.begin(made);
-      }
+    for (int64_t from = 0; from < steps; from += block()) {
+      const int64_t to = std::min(from + block(), steps), words = (to - from) * Operand::step_words;
+      other().pack(own, begin / panel, panels, from, to);
+      for (int64_t s = 0; s < count; ++s)
+        for (int64_t o = 0; o < panels; ++o) {
+          const int64_t of_shared = s * panel, of_other = begin + o * panel, square = s * panels + o;
+          const float *from_shared = packed + s * of_panel + from * Operand::step_words, *from_own = own + o * words;
+          float* made = squares > 0 ? kept + square * of_square : sums[square % 2];
+          const int64_t i = rows_shared ? of_shared : of_other, j = rows_shared ? of_other : of_shared;
+          if (to == steps) results.expect(i, j);
+          (p.m - i > side ? multiply_square<Operand, true, StripeAhead>
+                          : multiply_square<Operand, false, StripeAhead>)(made, rows_shared ? from_shared : from_own,
+                                                                          rows_shared ? from_own : from_shared,
+                                                                          to - from, from > 0, results, ahead);
+          if (to < steps) continue;
+          if (Operand::in_parts && !finite(made)) multiply_floats(made, p, i, j);
+          results.begin(made);
+        }
+    }
     results.write(panel);
   }
 };
@@ -157,19 +163,19 @@ struct Job {
 /// to 1.01; with b of [1024,1024], 2 MB, 1.09 to 1.27; of [128,128], whose panels are not worth a tile of their
 /// own, 1.01 to 1.15. Where rows run down the sum, as a weight's gradient has them, a panel is a line of each: 1.06
 /// to 1.18.
-bool stays_in_caches(const AmxOperand& a, const AmxOperand& b) {
-  const int64_t of_b = b.panels() * b.panel_words() * 2, least = 1 << 16, most = 5 << 17;  // values
+template <class Operand>
+bool stays_in_caches(const Operand& a, const Operand& b) {
+  const int64_t of_b = b.panels() * b.panel_words(), least = 1 << 15, most = 5 << 16;
   const bool high = a.strips >= b.strips || (a.strips >= 512 && 3 * a.strips >= 2 * b.strips);
   return high && a.k_stride == 1 && a.k <= 1024 && of_b >= least && of_b <= most;
 }
 
-bool run(const Gemm& p) {
-  const auto plain = [](const Matrix& m) { return m.dtype == Dtype::bf16 && (m.row == 1 || m.column == 1); };
-  if (!plain(p.a) || !plain(p.b)) return false;
-  const AmxOperand a{static_cast<const uint16_t*>(p.a.data), p.m, p.a.row, p.k, p.a.column, false},
-      b{static_cast<const uint16_t*>(p.b.data), p.n, p.b.column, p.k, p.b.row, true};
+template <class Operand, class Value>
+void multiply(const Gemm& p) {
+  const Operand a{{{}, static_cast<const Value*>(p.a.data), p.m, p.a.row, p.k, p.a.column, false}},
+      b{{{}, static_cast<const Value*>(p.b.data), p.n, p.b.column, p.k, p.b.row, true}};
   const bool by_panels = !p.of_many && stays_in_caches(a, b);
-  Job job{p, a, b, !by_panels && p.m < p.n};
+  Job<Operand> job{p, a, b, !by_panels && p.m < p.n};
   const int64_t strips = job.other().strips, of_panel = a.panel_words(), count = job.shared().panels();
   const int64_t alone = std::clamp(most_words_alone / of_panel, most_panels, most_panels_alone);
   job.stripe = by_panels   ? panel
@@ -178,15 +184,32 @@ bool run(const Gemm& p) {
   const int64_t stripes = (strips + job.stripe - 1) / job.stripe;
   job.fetches = job.other().k_stride == 1 && job.stripe * p.k <= most_fetched &&
                 (p.of_many || stripes >= least_stripes_to_fetch * threads());
-  if (threads() > most_packers || count * panel * p.k > most_packed_by_each) {
+  if (threads() > most_packers || count * of_panel > most_packed_by_each) {
     float* packed = scratch<float>(count * of_panel, Workspace::call);
     parallel_for(count, std::max<int64_t>(1, 4096 / p.k), [&](int64_t begin, int64_t end) {
-      job.shared().pack_panels(packed + begin * of_panel, begin, end - begin);
+      job.shared().pack(packed + begin * of_panel, begin, end - begin, 0, a.steps());
     });
     job.packed_once = packed;
   }
   parallel_for(stripes, 1, [&](int64_t stripe, int64_t) { job.multiply_stripe(stripe * job.stripe); });
-  return true;
+}
+
+/// Whether f32 is worth being taken apart: its values are used so often on average. Of the time of floats, on an
+/// Emerald Rapids, two threads, cold operands, in turns with and without busy neighbours: [2048,128] x [512,128]^T 0.66
+/// to 0.94, [2048,256] x [1024,256]^T 0.73 to 0.94, [2048,1024] x [256,1024]^T 0.87 to 0.95, [1024,768] x [768,768]^T
+/// 0.83 to 0.97, [1024,768] x [3072,768]^T 0.75 to 0.94, [320,128] x [4096,128]^T 0.72, gradients [320,4096]^T x
+/// [320,128] 0.79, [2048,1024]^T x [2048,256] 0.91 to 0.96, [1024,768]^T x [1024,768] 0.87 to 0.89; but [2048,512]^T x
+/// [2048,128] 1.05 to 1.09, [2048,128]^T x [2048,128] 1.2 to 1.3, [320,4096] x [4096,128] 1.05, [64,784] x
+/// [256,784]^T 1.24 to 1.34.
+bool worth_its_parts(const Gemm& p) { return p.k >= 64 && p.m * p.n >= 112 * (p.m + p.n); }
+
+bool run(const Gemm& p) {
+  const auto plain = [](const Matrix& m) { return m.row == 1 || m.column == 1; };
+  if (p.a.dtype != p.b.dtype || !plain(p.a) || !plain(p.b)) return false;
+  const bool in_parts = p.a.dtype == Dtype::f32 && worth_its_parts(p);
+  if (in_parts) multiply<PartsOperand, float>(p);
+  if (p.a.dtype == Dtype::bf16) multiply<Bf16Operand, uint16_t>(p);
+  return in_parts || p.a.dtype == Dtype::bf16;
 }
 
 const InstallSpecialGemm here{isa_amx, run};

@@ -14,7 +14,7 @@
 /// y = alpha * sums + bias + beta * y, one square of 32 x 32 after another.
 class AmxResults {
  public:
-  static constexpr int64_t side = AmxOperand::side, panel = AmxOperand::panel;
+  static constexpr int64_t side = AmxPanels::side, panel = AmxPanels::panel;
 
   /// A weight's gradient of at least so many values in f32, whose rows are pairs of whole lines, goes past the caches:
   /// its lines would else be read before they are written. Of the time, on an Emerald Rapids: BERT-base's 0.90, a
