@@ -23,12 +23,13 @@ constexpr int64_t side = AmxPanels::side, panel = AmxPanels::panel, of_square = 
 class StripeAhead {
  public:
   StripeAhead() = default;
+  /// `strips` from `first` on, or those there are, over the terms begin to end.
   template <class Operand>
-  StripeAhead(const Operand& operand, int64_t first, int64_t count, int64_t steps)
-      : row_(reinterpret_cast<const char*>(operand.data + first * operand.strip_stride)),
+  StripeAhead(const Operand& operand, int64_t first, int64_t strips, int64_t begin, int64_t end, int64_t steps)
+      : row_(reinterpret_cast<const char*>(operand.at(first, begin))),
         stride_(operand.strip_stride * item<Operand>),
-        bytes_(operand.k * item<Operand>),
-        rows_(std::min(count, operand.strips - first)),
+        bytes_((std::min(end, operand.k) - begin) * item<Operand>),
+        rows_(std::min(strips, operand.strips - first)),
         lines_((rows_ * ((bytes_ + 63) / 64) + steps - 1) / steps) {}
 
   [[gnu::always_inline]] void advance() {
@@ -52,11 +53,11 @@ constexpr int64_t most_panels = 4;  ///< of a stripe
 /// they are no more than so many words.
 constexpr int64_t most_panels_alone = 8, most_words_alone = 1 << 17;
 
-/// The next stripe is fetched while this one is multiplied if its rows lie along the sum, if it is no larger than this,
-/// and if one thread has all stripes, or each at least so many, so that most are followed by one of the same thread. Of
-/// the time, on an Emerald Rapids, two threads, cold operands: the logits [160,768] x [30522,768]^T 0.80 to 0.90,
-/// [169,256] x [30522,256]^T 0.84 to 0.87, layers 0.93 to 1.00, but in stripes of 576 KiB 1.03. Where the sum runs down
-/// the rows, gradients took 1.00 to 1.07.
+/// The next stripe is fetched while this one is multiplied if its rows lie along the sum, and, of bf16, if it is no
+/// larger than this, and if one thread has all stripes, or each at least so many, so that most are followed by one of
+/// the same thread. Of the time, on an Emerald Rapids, two threads, cold operands: the logits [160,768] x [30522,768]^T
+/// 0.80 to 0.90, [169,256] x [30522,256]^T 0.84 to 0.87, layers 0.93 to 1.00, but in stripes of 576 KiB 1.03; of f32,
+/// in which tiles take longer, four layers 0.94. Where the sum runs down the rows, gradients took 1.00 to 1.07.
 constexpr int64_t most_fetched = 1 << 18, least_stripes_to_fetch = 4;  ///< values; of each thread
 
 /// Threads, and words of a packed operand, up to which each packs all of it: what another one has packed comes from its
@@ -128,13 +129,15 @@ struct Job {
     }
     const float* packed = packed_once ? packed_once : all;
     alignas(64) float sums[2][of_square];
-    const int64_t next = begin + stripe;
-    StripeAhead ahead;
-    if (fetches && next < other().strips) ahead = StripeAhead(other(), next, stripe, count * panels * steps);
     AmxResults results(p);
     for (int64_t from = 0; from < steps; from += block()) {
       const int64_t to = std::min(from + block(), steps), words = (to - from) * Operand::step_words;
       other().pack(own, begin / panel, panels, from, to);
+      const int64_t next = to < steps ? begin : begin + stripe, next_from = to < steps ? to : 0;
+      StripeAhead ahead;
+      if (fetches && next < other().strips)
+        ahead = StripeAhead(other(), next, stripe, next_from * Operand::step, (next_from + block()) * Operand::step,
+                            count * panels * (to - from));
       for (int64_t s = 0; s < count; ++s)
         for (int64_t o = 0; o < panels; ++o) {
           const int64_t of_shared = s * panel, of_other = begin + o * panel, square = s * panels + o;
@@ -182,8 +185,9 @@ void multiply(const Gemm& p) {
                : p.of_many ? std::min(round_up(strips, panel), alone * panel)
                            : std::clamp(round_up((strips + 7) / 8, panel), panel, most_panels * panel);
   const int64_t stripes = (strips + job.stripe - 1) / job.stripe;
-  job.fetches = job.other().k_stride == 1 && job.stripe * p.k <= most_fetched &&
-                (p.of_many || stripes >= least_stripes_to_fetch * threads());
+  job.fetches = job.other().k_stride == 1 &&
+                (Operand::in_parts ||
+                 (job.stripe * p.k <= most_fetched && (p.of_many || stripes >= least_stripes_to_fetch * threads())));
   if (threads() > most_packers || count * of_panel > most_packed_by_each) {
     float* packed = scratch<float>(count * of_panel, Workspace::call);
     parallel_for(count, std::max<int64_t>(1, 4096 / p.k), [&](int64_t begin, int64_t end) {
