@@ -140,3 +140,22 @@ TEST_CASE("what is no number or close to none is multiplied as floats are", "[ma
     CHECK(wrong == 0);
   });
 }
+
+TEST_CASE("a sum that is too long to be taken apart at once", "[matmul]") {
+  constexpr int64_t side = 230, terms = 16500;
+  const auto a = any_bits(side * terms, 5);
+  std::vector<float> choose(terms * side, 0);
+  const auto place = [](int64_t j) { return j % 3 * 8192 + j % 100; };
+  for (int64_t j = 0; j < side; ++j) choose[place(j) * side + j] = 1;
+  const Tensor y = full({side, side}, 0), w = transpose(matrix(choose, terms, side, false), 0, 1);
+  kernels::linear(cpu, y, matrix(a, side, terms, false), w, from_values(std::vector<float>(side, 0), {side}));
+  const Tensor down = full({side, side}, 0);
+  kernels::matmul(cpu, down, matrix(a, side, terms, true), matrix(choose, terms, side, false), 1, 0);
+  int64_t wrong = 0;
+  for (int64_t i = 0; i < side; ++i)
+    for (int64_t j = 0; j < side; ++j) {
+      wrong += y.view().as<float>()[i * side + j] != a[i * terms + place(j)];
+      wrong += down.view().as<float>()[i * side + j] != a[i * terms + place(j)];
+    }
+  CHECK(wrong == 0);
+}

@@ -72,6 +72,8 @@ thread_local int64_t packed_for = 0;  ///< the job whose operand this thread has
 /// of 2 MiB to the other operand.
 constexpr int64_t most_steps = 32;
 
+constexpr int64_t least_turned = 512;  ///< terms, of which turning squares of results takes no time that counts
+
 /// Whether none of a square's sums is infinite or no number.
 bool finite(const float* sums) {
   __m512 zeros[4]{};
@@ -95,10 +97,17 @@ void multiply_floats(float* sums, const Gemm& p, int64_t i, int64_t j) {
   }
 }
 
+/// out = in^T, squares of 32 x 32.
+void turn_square(float* out, const float* in) {
+  for (int64_t i = 0; i < panel; i += side)
+    for (int64_t j = 0; j < panel; j += side) transpose_block(out + j * panel + i, panel, in + i * panel + j, panel);
+}
+
 template <class Operand>
 struct Job {
   const Gemm& p;
-  Operand a, b;
+  Operand a, b;            ///< what tiles multiply: operands of p, or of y^T = b^T a^T
+  bool turned;             ///< the latter
   bool rows_shared;        ///< a is packed as a whole, b by stripes; or the other way round
   int64_t stripe = panel;  ///< strips of the other
   bool fetches = false;    ///< the next stripe, while one is multiplied
@@ -128,7 +137,7 @@ struct Job {
       packed_for = number;
     }
     const float* packed = packed_once ? packed_once : all;
-    alignas(64) float sums[2][of_square];
+    alignas(64) float sums[2][of_square], turned_sums[2][of_square];
     AmxResults results(p);
     for (int64_t from = 0; from < steps; from += block()) {
       const int64_t to = std::min(from + block(), steps), words = (to - from) * Operand::step_words;
@@ -144,13 +153,19 @@ struct Job {
           const float *from_shared = packed + s * of_panel + from * Operand::step_words, *from_own = own + o * words;
           float* made = squares > 0 ? kept + square * of_square : sums[square % 2];
           const int64_t i = rows_shared ? of_shared : of_other, j = rows_shared ? of_other : of_shared;
-          if (to == steps) results.expect(i, j);
-          (p.m - i > side ? multiply_square<Operand, true, StripeAhead>
-                          : multiply_square<Operand, false, StripeAhead>)(made, rows_shared ? from_shared : from_own,
-                                                                          rows_shared ? from_own : from_shared,
-                                                                          to - from, from > 0, results, ahead);
+          const int64_t y_row = turned ? j : i, y_column = turned ? i : j;
+          if (to == steps) results.expect(y_row, y_column);
+          (a.strips - i > side ? multiply_square<Operand, true, StripeAhead>
+                               : multiply_square<Operand, false, StripeAhead>)(made,
+                                                                               rows_shared ? from_shared : from_own,
+                                                                               rows_shared ? from_own : from_shared,
+                                                                               to - from, from > 0, results, ahead);
           if (to < steps) continue;
-          if (Operand::in_parts && !finite(made)) multiply_floats(made, p, i, j);
+          if (turned) {
+            turn_square(turned_sums[square % 2], made);
+            made = turned_sums[square % 2];
+          }
+          if (Operand::in_parts && !finite(made)) multiply_floats(made, p, y_row, y_column);
           results.begin(made);
         }
     }
@@ -175,10 +190,21 @@ bool stays_in_caches(const Operand& a, const Operand& b) {
 
 template <class Operand, class Value>
 void multiply(const Gemm& p) {
-  const Operand a{{{}, static_cast<const Value*>(p.a.data), p.m, p.a.row, p.k, p.a.column, false}},
-      b{{{}, static_cast<const Value*>(p.b.data), p.n, p.b.column, p.k, p.b.row, true}};
+  // Of a weight's gradient both operands lie across, and the left one is transposed as it is packed: the smaller one.
+  const bool turned = Operand::in_parts && p.a.column != 1 && p.b.column == 1 && p.m > p.n && p.k >= least_turned;
+  const auto operand = [&](const Matrix& m, bool of_rows, bool right) {
+    return Operand{{{},
+                    static_cast<const Value*>(m.data),
+                    of_rows ? p.m : p.n,
+                    of_rows ? m.row : m.column,
+                    p.k,
+                    of_rows ? m.column : m.row,
+                    right}};
+  };
+  const Operand a = turned ? operand(p.b, false, false) : operand(p.a, true, false),
+                b = turned ? operand(p.a, true, true) : operand(p.b, false, true);
   const bool by_panels = !p.of_many && stays_in_caches(a, b);
-  Job<Operand> job{p, a, b, !by_panels && p.m < p.n};
+  Job<Operand> job{p, a, b, turned, !by_panels && a.strips < b.strips};
   const int64_t strips = job.other().strips, of_panel = a.panel_words(), count = job.shared().panels();
   const int64_t alone = std::clamp(most_words_alone / of_panel, most_panels, most_panels_alone);
   job.stripe = by_panels   ? panel
@@ -201,17 +227,28 @@ void multiply(const Gemm& p) {
 /// Whether f32 is worth being taken apart: its values are used so often on average. Of the time of floats, on an
 /// Emerald Rapids, two threads, cold operands, in turns with and without busy neighbours: [2048,128] x [512,128]^T 0.66
 /// to 0.94, [2048,256] x [1024,256]^T 0.73 to 0.94, [2048,1024] x [256,1024]^T 0.87 to 0.95, [1024,768] x [768,768]^T
-/// 0.83 to 0.97, [1024,768] x [3072,768]^T 0.75 to 0.94, [320,128] x [4096,128]^T 0.72, gradients [320,4096]^T x
-/// [320,128] 0.79, [2048,1024]^T x [2048,256] 0.91 to 0.96, [1024,768]^T x [1024,768] 0.87 to 0.89; but [2048,512]^T x
-/// [2048,128] 1.05 to 1.09, [2048,128]^T x [2048,128] 1.2 to 1.3, [320,4096] x [4096,128] 1.05, [64,784] x
-/// [256,784]^T 1.24 to 1.34.
+/// 0.83 to 0.97, [1024,768] x [3072,768]^T 0.75 to 0.94, [320,128] x [4096,128]^T 0.72, [2048,128] x [128,128]^T 0.94
+/// to 1.04; gradients [320,4096]^T x [320,128] 0.79, [2048,1024]^T x [2048,256] 0.91 to 0.97, [1024,768]^T x [1024,768]
+/// 0.87 to 0.89; but [2048,512]^T x [2048,128] 0.86 to 1.07, [128,784] x [512,784]^T 0.96 to 1.13, [2048,128]^T x
+/// [2048,128] 1.29, [320,4096] x [4096,128] 1.05 to 1.09, [64,784] x [256,784]^T 1.24 to 1.34.
 bool worth_its_parts(const Gemm& p) { return p.k >= 64 && p.m * p.n >= 112 * (p.m + p.n); }
+
+/// A product in f32, whose packed operands are half as large again as they lie: so many terms at a time.
+void multiply_in_parts(Gemm p) {
+  constexpr int64_t most_terms = 8192;
+  for (int64_t left = p.k; left > 0; left -= p.k) {
+    p.k = std::min(left, most_terms);
+    multiply<PartsOperand, float>(p);
+    p.a.data = p.a.at(0, p.k), p.b.data = p.b.at(p.k, 0);
+    p.bias = {}, p.beta = 1;
+  }
+}
 
 bool run(const Gemm& p) {
   const auto plain = [](const Matrix& m) { return m.row == 1 || m.column == 1; };
   if (p.a.dtype != p.b.dtype || !plain(p.a) || !plain(p.b)) return false;
-  const bool in_parts = p.a.dtype == Dtype::f32 && worth_its_parts(p);
-  if (in_parts) multiply<PartsOperand, float>(p);
+  const bool in_parts = p.a.dtype == Dtype::f32 && p.y.dtype == Dtype::f32 && worth_its_parts(p);
+  if (in_parts) multiply_in_parts(p);
   if (p.a.dtype == Dtype::bf16) multiply<Bf16Operand, uint16_t>(p);
   return in_parts || p.a.dtype == Dtype::bf16;
 }
