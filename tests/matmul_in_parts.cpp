@@ -19,6 +19,7 @@ namespace {
 
 // No whole panels, nor steps of the sum, and more than one block of those.
 constexpr int64_t m = 261, n = 247, k = 1109;
+constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
 
 /// A matrix of these values, row by row; it lies by columns if `transposed`.
 Tensor matrix(const std::vector<float>& values, int64_t rows, int64_t columns, bool transposed) {
@@ -106,9 +107,9 @@ TEST_CASE("a long sum of floats is hardly rounded and the same on any number of 
     const auto got = product(a, b, a_transposed, b_transposed, 0.5f, 3);
     double worst = 0;
     for (int64_t i = 0; i < m * n; ++i) worst = std::max(worst, std::abs(got[i] - 1.5 - want[i]) / sizes[i]);
-    // Errors of a sequential sum of random terms, which is as large as the root of their number, and the last
-    // roundings.
-    CHECK(worst <= 4 * 0x1p-24);
+    // Partial sums of t random terms are of the size sqrt(t): what their roundings, each up to 2^-24 of them, add up to
+    // is 0.64 * 2^-24 of the terms' sizes, and in the worst of so many sums six times that.
+    CHECK(worst <= 6 * 0.64 * 0x1p-24);
     const ThreadScope one(1);
     CHECK(product(a, b, a_transposed, b_transposed, 0.5f, 3) == got);
   });
@@ -117,7 +118,7 @@ TEST_CASE("a long sum of floats is hardly rounded and the same on any number of 
 TEST_CASE("what is no number or close to none is multiplied as floats are", "[matmul]") {
   constexpr float most = std::numeric_limits<float>::max(), infinity = std::numeric_limits<float>::infinity();
   std::vector<float> a(m * k, 1), b(k * n, 0.25f);
-  a[5 * k + 7] = std::numeric_limits<float>::quiet_NaN();
+  a[5 * k + 7] = not_a_number;
   a[40 * k + 1108] = infinity;
   a[100 * k + 600] = most, a[101 * k + 601] = -most;
   a[260 * k + 3] = -infinity;
@@ -158,4 +159,68 @@ TEST_CASE("a sum that is too long to be taken apart at once", "[matmul]") {
       wrong += down.view().as<float>()[i * side + j] != a[i * terms + place(j)];
     }
   CHECK(wrong == 0);
+}
+
+TEST_CASE("products in parts at any edge into any result", "[matmul]") {
+  struct Case {
+    int64_t batch, m, n, k;
+    bool a_transposed, b_transposed, y_transposed;
+    float alpha, beta;
+  };
+  for (const Case& c : {Case{1, 300, 261, 600, true, false, false, 1, 0},     // of the smaller operand's last panel half
+                        Case{1, 257, 300, 600, true, false, false, 0.5f, 2},  // or one row
+                        Case{1, 256, 320, 700, true, false, false, 1, 0},     // whole panels, past the caches
+                        Case{1, 320, 256, 700, true, false, false, 1, 0}, Case{3, 230, 240, 250, false, true, false, 1, 0},
+                        Case{3, 230, 240, 250, true, false, false, 2, 1}, Case{1, 300, 261, 77, false, true, true, 3, 0.5f},
+                        Case{1, 230, 1030, 65, false, false, false, 1, 1}}) {
+    INFO(c.batch << "x" << c.m << "x" << c.n << "x" << c.k << " " << c.a_transposed << c.b_transposed);
+    const auto operand = [&](uint64_t seed, int64_t rows, int64_t columns, bool across) {
+      const auto bits = any_bits(c.batch * rows * columns, seed);
+      std::vector<float> values(bits.size());
+      for (size_t i = 0; i < bits.size(); ++i) values[i] = std::ldexp(bits[i], -std::ilogb(bits[i]));
+      const Tensor x = from_values(values, across ? Shape{c.batch, columns, rows} : Shape{c.batch, rows, columns});
+      return across ? transpose(x, 1, 2) : x;
+    };
+    const Tensor a = operand(6, c.m, c.k, c.a_transposed), b = operand(7, c.k, c.n, c.b_transposed),
+                 y = operand(8, c.m, c.n, c.y_transposed);
+    const auto at = [](const Tensor& x, int64_t s, int64_t i, int64_t j) {
+      const View& v = x.view();
+      return static_cast<double>(v.as<float>()[s * v.stride(0) + i * v.stride(1) + j * v.stride(2)]);
+    };
+    std::vector<double> want, tolerated;
+    for (int64_t s = 0; s < c.batch; ++s)
+      for (int64_t i = 0; i < c.m; ++i)
+        for (int64_t j = 0; j < c.n; ++j) {
+          double sum = 0, size = 0;
+          for (int64_t t = 0; t < c.k; ++t) {
+            const double term = at(a, s, i, t) * at(b, s, t, j);
+            sum += term, size += std::abs(term);
+          }
+          const double old = c.beta * at(y, s, i, j);
+          want.push_back(c.alpha * sum + old);
+          tolerated.push_back(0x1p-24 * (static_cast<double>(c.k + 2) * c.alpha * size + 2 * std::abs(old)));
+        }
+    kernels::matmul(cpu, y, a, b, c.alpha, c.beta);
+    int64_t wrong = 0;
+    for (size_t e = 0; e < want.size(); ++e) {
+      const auto index = static_cast<int64_t>(e);
+      const double got = at(y, index / (c.m * c.n), index / c.n % c.m, index % c.n);
+      wrong += !(std::abs(got - want[e]) <= tolerated[e]);
+    }
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("what a product before has left in memory changes nothing", "[matmul]") {
+  const ThreadScope one(1);
+  const auto multiply = [](int64_t rows, float value) {
+    const Tensor y = empty({rows, 391}), a = full({rows, k}, value);
+    kernels::copy(cpu, View{a.view().data, {261, k}, {k, 1}, Dtype::f32, true},
+                  matrix(value == value ? any_bits(261 * k, 9) : std::vector<float>(261 * k, value), 261, k, false));
+    kernels::matmul(cpu, y, a, matrix(any_bits(k * 391, 10), k, 391, false), 1, 0);
+    return to_vector<float>(y);
+  };
+  const auto before = multiply(261, 1);  // of the last panel, half is no rows
+  multiply(288, not_a_number);
+  CHECK(multiply(261, 1) == before);
 }

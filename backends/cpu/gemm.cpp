@@ -132,8 +132,9 @@ bool fast_gemm(const Gemm& product) {
   // An Emerald Rapids, two cores, bf16: [2048,256] x [1024,256]^T 660, 970; [1024,3072] x [768,3072]^T 620, 850; weight
   // gradients [2048,256]^T x [2048,1024] 530, 1060; a decoder's [320,256] x [30522,256]^T 420, 840, its weights' 380,
   // 740; [128,512]^T x [128,784] 210, 640.
-  // Of f32 it says itself what it takes.
-  if (isa_level() == isa_amx && special.front().function(product)) return true;
+  // Of f32 the kernel itself refuses what floats multiply faster.
+  const auto& highest = special.front();
+  if (highest.level == isa_amx && highest.function(product)) return true;
   const bool on_a_xeon = is_wide_xeon() && product.a.dtype == Dtype::f32;
   if (isa_level() != isa_avx512_bf16 && !on_a_xeon) return false;
   if (fast_transposed(product, 128) && special_gemm(product.transposed())) return true;

@@ -23,7 +23,7 @@ inline constexpr int isa_avx2 = 1, isa_avx512 = 2;
 /// The level whose kernels may also use the conversions and products of AVX-512-BF16; they are compiled with those of
 /// the level below.
 inline constexpr int isa_avx512_bf16 = 3;
-/// The level where products of bf16, oneDNN's as well, may use the tiles of AMX.
+/// The level where products of bf16, oneDNN's as well, and large ones of f32 may use the tiles of AMX.
 inline constexpr int isa_amx = 4;
 /// The highest level that the processor has and the environment variable CINTA_ISA (baseline, avx2, avx512, avx512_bf16
 /// or amx) allows.

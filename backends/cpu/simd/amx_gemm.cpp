@@ -19,35 +19,6 @@ namespace {
 
 constexpr int64_t side = AmxPanels::side, panel = AmxPanels::panel, of_square = panel * panel;
 
-/// Rows of an operand that are packed next, fetched into the second cache over so many steps, as many lines in each.
-class StripeAhead {
- public:
-  StripeAhead() = default;
-  /// `strips` from `first` on, or those there are, over the terms begin to end.
-  template <class Operand>
-  StripeAhead(const Operand& operand, int64_t first, int64_t strips, int64_t begin, int64_t end, int64_t steps)
-      : row_(reinterpret_cast<const char*>(operand.at(first, begin))),
-        stride_(operand.strip_stride * item<Operand>),
-        bytes_((std::min(end, operand.k) - begin) * item<Operand>),
-        rows_(std::min(strips, operand.strips - first)),
-        lines_((rows_ * ((bytes_ + 63) / 64) + steps - 1) / steps) {}
-
-  [[gnu::always_inline]] void advance() {
-    for (int64_t line = 0; line < lines_ && rows_ > 0; ++line) {
-      __builtin_prefetch(row_ + byte_, 0, 2);
-      if ((byte_ += 64) < bytes_) continue;
-      byte_ = 0;
-      if (--rows_ > 0) row_ += stride_;
-    }
-  }
-
- private:
-  template <class Operand>
-  static constexpr int64_t item = sizeof(*Operand::data);
-  const char* row_ = nullptr;
-  int64_t stride_ = 0, bytes_ = 0, rows_ = 0, lines_ = 0, byte_ = 0;
-};
-
 constexpr int64_t most_panels = 4;  ///< of a stripe
 /// Of a stripe where each thread has a product of its own: so many panels, for longer pieces of each row of memory, if
 /// they are no more than so many words.
@@ -74,17 +45,17 @@ constexpr int64_t most_steps = 32;
 
 constexpr int64_t least_turned = 512;  ///< terms, of which turning squares of results takes no time that counts
 
-/// Whether none of a square's sums is infinite or no number.
-bool finite(const float* sums) {
+/// Whether none of the first rows of a square, 16 or all, is infinite or no number.
+bool finite(const float* sums, int64_t rows) {
   __m512 zeros[4]{};
-  for (int64_t i = 0; i < of_square; i += 4 * side)
+  for (int64_t i = 0; i < rows * panel; i += 4 * side)
     for (int64_t v = 0; v < 4; ++v) zeros[v] += _mm512_setzero_ps() * _mm512_load_ps(sums + i + v * side);
   const __m512 zero = (zeros[0] + zeros[1]) + (zeros[2] + zeros[3]);
   return _mm512_cmp_ps_mask(zero, zero, _CMP_UNORD_Q) == 0;
 }
 
-/// The square at (i, j) by floats: where a value is no number, or rounds to none, sums of its parts are none, though
-/// the product may be one, or infinite.
+/// The square at (i, j) by floats: of what is infinite, or rounds to infinity as a bf16, the sum of the parts is no
+/// number, where the product may be infinite, or a number.
 void multiply_floats(float* sums, const Gemm& p, int64_t i, int64_t j) {
   const int64_t rows = std::min(panel, p.m - i), columns = std::min(panel, p.n - j);
   alignas(64) float of_b[panel]{};
@@ -129,9 +100,9 @@ struct Job {
                   count = shared().panels(), steps = a.steps();
     // As much for every stripe, so that the whole operand stays where the thread's first one has put it.
     const int64_t most = stripe / panel, room = most * block() * Operand::step_words,
-                  squares = block() < steps ? count * most * of_square : 0;
-    float* own = scratch<float>(room + squares + (packed_once ? 0 : count * of_panel), Workspace::tile);
-    float *const kept = own + room, *const all = kept + squares;
+                  kept_words = block() < steps ? count * most * of_square : 0;
+    float* own = scratch<float>(room + kept_words + (packed_once ? 0 : count * of_panel), Workspace::tile);
+    float *const kept = own + room, *const all = kept + kept_words;
     if (!packed_once && packed_for != number) {
       shared().pack(all, 0, count, 0, steps);
       packed_for = number;
@@ -142,30 +113,31 @@ struct Job {
     for (int64_t from = 0; from < steps; from += block()) {
       const int64_t to = std::min(from + block(), steps), words = (to - from) * Operand::step_words;
       other().pack(own, begin / panel, panels, from, to);
-      const int64_t next = to < steps ? begin : begin + stripe, next_from = to < steps ? to : 0;
+      const bool last = to == steps;
+      const int64_t next = last ? begin + stripe : begin, next_from = last ? 0 : to;
       StripeAhead ahead;
-      if (fetches && next < other().strips)
+      if (last ? fetches && next < other().strips : other().k_stride == 1)
         ahead = StripeAhead(other(), next, stripe, next_from * Operand::step, (next_from + block()) * Operand::step,
                             count * panels * (to - from));
       for (int64_t s = 0; s < count; ++s)
         for (int64_t o = 0; o < panels; ++o) {
           const int64_t of_shared = s * panel, of_other = begin + o * panel, square = s * panels + o;
           const float *from_shared = packed + s * of_panel + from * Operand::step_words, *from_own = own + o * words;
-          float* made = squares > 0 ? kept + square * of_square : sums[square % 2];
+          float* made = kept_words > 0 ? kept + square * of_square : sums[square % 2];
           const int64_t i = rows_shared ? of_shared : of_other, j = rows_shared ? of_other : of_shared;
           const int64_t y_row = turned ? j : i, y_column = turned ? i : j;
-          if (to == steps) results.expect(y_row, y_column);
-          (a.strips - i > side ? multiply_square<Operand, true, StripeAhead>
-                               : multiply_square<Operand, false, StripeAhead>)(made,
-                                                                               rows_shared ? from_shared : from_own,
-                                                                               rows_shared ? from_own : from_shared,
-                                                                               to - from, from > 0, results, ahead);
-          if (to < steps) continue;
+          if (last) results.expect(y_row, y_column);
+          const bool two = a.strips - i > side;
+          const auto multiply = two ? multiply_square<Operand, true> : multiply_square<Operand, false>;
+          multiply(made, rows_shared ? from_shared : from_own, rows_shared ? from_own : from_shared, to - from,
+                   from > 0, results, ahead);
+          if (!last) continue;
+          const bool by_floats = Operand::in_parts && !finite(made, two ? panel : side);
           if (turned) {
             turn_square(turned_sums[square % 2], made);
             made = turned_sums[square % 2];
           }
-          if (Operand::in_parts && !finite(made)) multiply_floats(made, p, y_row, y_column);
+          if (by_floats) multiply_floats(made, p, y_row, y_column);
           results.begin(made);
         }
     }
@@ -174,7 +146,8 @@ struct Job {
 };
 
 /// True iff a's rows are multiplied a panel at a time, where b fits the second cache: up to some 500 terms the panel
-/// stays in the first one, where it was packed, and whole rows of results are written one after another. Of the time,
+/// stays in the first one, where it was packed, and whole rows of results are written one after another; of f32, whose
+/// panels are three times as large, the same was not measured apart. Of the time,
 /// on an Emerald Rapids, two threads, cold operands, results in bf16: [1040,256] x [1024,256]^T 0.79 to 0.90, x
 /// [256,256] 0.90 to 0.93, [2048,256] x [256,1024] 0.84 to 0.90, [1040,1024] x [256,1024]^T 0.93 to 1.00, [1024,768] x
 /// [768,768] 0.88 to 0.96; of somewhat fewer rows than b has columns, [700,256] x [1024,256]^T 0.91, [512,256] 0.96
@@ -206,14 +179,14 @@ void multiply(const Gemm& p) {
   const bool by_panels = !p.of_many && stays_in_caches(a, b);
   Job<Operand> job{p, a, b, turned, !by_panels && a.strips < b.strips};
   const int64_t strips = job.other().strips, of_panel = a.panel_words(), count = job.shared().panels();
-  const int64_t alone = std::clamp(most_words_alone / of_panel, most_panels, most_panels_alone);
+  const int64_t alone =
+      std::clamp(most_words_alone / (job.block() * Operand::step_words), most_panels, most_panels_alone);
   job.stripe = by_panels   ? panel
                : p.of_many ? std::min(round_up(strips, panel), alone * panel)
                            : std::clamp(round_up((strips + 7) / 8, panel), panel, most_panels * panel);
   const int64_t stripes = (strips + job.stripe - 1) / job.stripe;
-  job.fetches = job.other().k_stride == 1 &&
-                (Operand::in_parts ||
-                 (job.stripe * p.k <= most_fetched && (p.of_many || stripes >= least_stripes_to_fetch * threads())));
+  job.fetches = job.other().k_stride == 1 && (Operand::in_parts || job.stripe * p.k <= most_fetched) &&
+                (p.of_many || stripes >= least_stripes_to_fetch * threads());
   if (threads() > most_packers || count * of_panel > most_packed_by_each) {
     float* packed = scratch<float>(count * of_panel, Workspace::call);
     parallel_for(count, std::max<int64_t>(1, 4096 / p.k), [&](int64_t begin, int64_t end) {
@@ -233,11 +206,15 @@ void multiply(const Gemm& p) {
 /// [2048,128] 1.29, [320,4096] x [4096,128] 1.05 to 1.09, [64,784] x [256,784]^T 1.24 to 1.34.
 bool worth_its_parts(const Gemm& p) { return p.k >= 64 && p.m * p.n >= 112 * (p.m + p.n); }
 
-/// A product in f32, whose packed operands are half as large again as they lie: so many terms at a time.
-void multiply_in_parts(Gemm p) {
-  constexpr int64_t most_terms = 8192;
-  for (int64_t left = p.k; left > 0; left -= p.k) {
-    p.k = std::min(left, most_terms);
+/// A product of f32 over so many terms at a time that what is packed of the smaller operand, half as much again as it
+/// was, takes no more than 32 MiB, or of very many strips 1024 terms.
+void multiply_by_terms(Gemm p) {
+  constexpr int64_t most_words = 8 << 20, least_terms = 1024;
+  const int64_t of_step = round_up(std::min(p.m, p.n), panel) / panel * PartsOperand::step_words,
+                most = std::max(least_terms, most_words / of_step * AmxPanels::step), count = (p.k + most - 1) / most,
+                terms = round_up((p.k + count - 1) / count, AmxPanels::step);
+  for (int64_t left = p.k; left > 0; left -= terms) {
+    p.k = std::min(left, terms);
     multiply<PartsOperand, float>(p);
     p.a.data = p.a.at(0, p.k), p.b.data = p.b.at(p.k, 0);
     p.bias = {}, p.beta = 1;
@@ -247,10 +224,10 @@ void multiply_in_parts(Gemm p) {
 bool run(const Gemm& p) {
   const auto plain = [](const Matrix& m) { return m.row == 1 || m.column == 1; };
   if (p.a.dtype != p.b.dtype || !plain(p.a) || !plain(p.b)) return false;
-  const bool in_parts = p.a.dtype == Dtype::f32 && p.y.dtype == Dtype::f32 && worth_its_parts(p);
-  if (in_parts) multiply_in_parts(p);
-  if (p.a.dtype == Dtype::bf16) multiply<Bf16Operand, uint16_t>(p);
-  return in_parts || p.a.dtype == Dtype::bf16;
+  if (p.a.dtype == Dtype::bf16) return multiply<Bf16Operand, uint16_t>(p), true;
+  if (p.a.dtype != Dtype::f32 || p.y.dtype != Dtype::f32 || !worth_its_parts(p)) return false;
+  multiply_by_terms(p);
+  return true;
 }
 
 const InstallSpecialGemm here{isa_amx, run};

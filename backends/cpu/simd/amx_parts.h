@@ -2,12 +2,14 @@
 // amx_operand.h says, for every 32 terms of the sum a pair of tiles of each part, the high ones first.
 #pragma once
 #include "cinta/backends/cpu/simd/amx_operand.h"
+#include "cinta/backends/cpu/simd/load_first.h"
 
 #include "cinta/backends/cpu/isa_begin.h"
 
 #if CINTA_ISA_LEVEL == 2
-/// x = high + middle + low, each a bf16, but for what is smaller than 2^-126; of an x that is no number, or that rounds
-/// to none, one part is none. Rounded, not cut off, so that parts have either sign and errors do not add up.
+/// x = high + middle + low, each a bf16, for |x| from 2^-103 on: below, what is smaller than 2^-126 counts as zero. Of
+/// an x that is infinite, rounds to infinity or is no number, one part is no number. Rounded, not cut off, so that
+/// parts have either sign and errors do not add up.
 struct Parts {
   typedef uint32_t Words __attribute__((vector_size(64)));
   static constexpr uint32_t upper_half = 0xffff0000;
@@ -23,7 +25,7 @@ struct Parts {
 
 struct PartsOperand : AmxPlace<float> {
   static constexpr bool in_parts = true;
-  static constexpr int64_t parts = 3, step_words = 2 * parts * square;  ///< of a panel's step
+  static constexpr int64_t step_words = 3 * 2 * square;  ///< of a panel's step
   int64_t panel_words() const { return steps() * step_words; }
 
   /// Steps `begin` to `end` of panels first .. first + count, one after another.
@@ -47,10 +49,11 @@ struct PartsOperand : AmxPlace<float> {
     const float* at = o.at(strip, k0);
     // Sixteen terms of strip i, from the first or the seventeenth on; or those of the sixteen strips, of one term.
     const auto load = [&](int64_t i, int64_t from) -> __m512 {
-      if (along) return first_of<whole>(at + i * o.strip_stride + from, i < strips ? terms - from : 0);
-      const float* term = at + (from + i) * o.k_stride;
-      __builtin_prefetch(term + step * o.k_stride, 0, 2);  // too far apart for the machine to see what comes next
-      return first_of<whole>(term, from + i < terms ? strips : 0);
+      const float* term = along ? at + i * o.strip_stride + from : at + (from + i) * o.k_stride;
+      if (!along) __builtin_prefetch(term + step * o.k_stride, 0, 2);  // too far apart for the machine to see it coming
+      if (whole) return _mm512_loadu_ps(term);
+      const bool exists = along ? i < strips : from + i < terms;
+      return (__m512)load_first(term, !exists ? 0 : along ? terms - from : strips);
     };
     const auto store = [&](int64_t i, const Parts& first, const Parts& second) {
       float* const row = out + i * side;
@@ -67,14 +70,6 @@ struct PartsOperand : AmxPlace<float> {
       for (int64_t i = 0; i < side; ++i)
         store(i, Parts(_mm512_load_ps(across + i * side)), Parts(_mm512_load_ps(across + square + i * side)));
     }
-  }
-
-  /// The first `count` of 16 values, and zeros; of none, nothing is read. All, if `whole`.
-  template <bool whole>
-  static __m512 first_of(const float* from, int64_t count) {
-    if (whole) return _mm512_loadu_ps(from);
-    const int64_t exist = std::clamp<int64_t>(count, 0, side);
-    return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << exist) - 1), from);
   }
 };
 #endif

@@ -1,8 +1,9 @@
 // A square of 32 x 32 sums by the tiles of AMX, of two packed panels: of bf16, or of f32, each value as three bf16. Six
 // of the nine products of parts make one of floats (Henry, Tang, Heinecke, "Leveraging the bfloat16 Artificial
-// Intelligence Datatype For Higher-Precision Computations", 2019): those left out are at most 2^-23 of |a b|, and sums
-// are rounded once for 32 terms, where floats round for each. An Emerald Rapids multiplies floats at 173 GF/s a core
-// and these at 350; beside a busy thread of the core, and with the next step fetched, at 85 to 125 and 120 to 145.
+// Intelligence Datatype For Higher-Precision Computations", 2019): those left out are at most 2^-23 of |a b|, and the
+// sum is rounded six times for 32 terms, where floats round it 32 times. An Emerald Rapids multiplies floats at 173
+// GF/s a core and these at 350; beside a busy thread of the core, and with the next step fetched, at 85 to 125 and 120
+// to 145.
 #pragma once
 #include "cinta/backends/cpu/simd/amx.h"
 #include "cinta/backends/cpu/simd/amx_parts.h"
@@ -11,40 +12,69 @@
 #include "cinta/backends/cpu/isa_begin.h"
 
 #if CINTA_ISA_LEVEL == 2
+/// Rows of an operand that are packed next, fetched into the second cache over so many steps, as many lines in each.
+class StripeAhead {
+ public:
+  StripeAhead() = default;
+  /// `strips` from `first` on, or those there are, over the terms begin to end.
+  template <class Operand>
+  StripeAhead(const Operand& operand, int64_t first, int64_t strips, int64_t begin, int64_t end, int64_t steps)
+      : row_(reinterpret_cast<const char*>(operand.at(first, begin))),
+        stride_(operand.strip_stride * item<Operand>),
+        bytes_((std::min(end, operand.k) - begin) * item<Operand>),
+        rows_(std::min(strips, operand.strips - first)),
+        lines_((rows_ * ((bytes_ + 63) / 64) + steps - 1) / steps) {}
+
+  [[gnu::always_inline]] void advance() {
+    for (int64_t line = 0; line < lines_ && rows_ > 0; ++line) {
+      __builtin_prefetch(row_ + byte_, 0, 2);
+      if ((byte_ += 64) < bytes_) continue;
+      byte_ = 0;
+      if (--rows_ > 0) row_ += stride_;
+    }
+  }
+
+ private:
+  template <class Operand>
+  static constexpr int64_t item = sizeof(*Operand::data);
+  const char* row_ = nullptr;
+  int64_t stride_ = 0, bytes_ = 0, rows_ = 0, lines_ = 0, byte_ = 0;
+};
+
 /// Tiles 0 to 3, a square or its upper half, += a times b, each loaded anew or still there from the call before; after
-/// each product, pause().
-template <bool two, bool loads_a, bool loads_b, class Pause>
+/// each product, fetch().
+template <bool two, bool loads_a, bool loads_b, class Fetch>
 [[gnu::target("amx-tile,amx-bf16,avx512bf16"), gnu::always_inline]] inline void multiply_tiles(const float* a,
                                                                                                const float* b,
-                                                                                               const Pause& pause) {
+                                                                                               const Fetch& fetch) {
   constexpr int64_t row = 64;
   if (loads_b) _tile_loadd(6, b, row);
   if (loads_a) _tile_loadd(4, a, row);
   _tile_dpbf16ps(0, 4, 6);
-  pause();
+  fetch();
   if (loads_b) _tile_loadd(7, b + AmxPanels::square, row);
   _tile_dpbf16ps(1, 4, 7);
-  pause();
+  fetch();
   if (!two) return;
   if (loads_a) _tile_loadd(5, a + AmxPanels::square, row);
   _tile_dpbf16ps(2, 5, 6);
-  pause();
+  fetch();
   _tile_dpbf16ps(3, 5, 7);
-  pause();
+  fetch();
 }
 
 /// sums[32,32] = a panel of a times a panel of b over so many steps, and what the sums were if it `adds`; beside it
 /// results are written, and what comes next is fetched. Of the last panel of a, where it has 16 rows or fewer, only its
 /// first tiles are multiplied (not `two`).
-template <class Operand, bool two, class Ahead>
+template <class Operand, bool two>
 [[gnu::target("amx-tile,amx-bf16,avx512bf16"), gnu::noinline]] void multiply_square(float* sums, const float* a,
                                                                                     const float* b, int64_t steps,
                                                                                     bool adds, AmxResults& results,
-                                                                                    Ahead& ahead) {
+                                                                                    StripeAhead& ahead) {
   constexpr int64_t line = Operand::panel * sizeof(float), side = Operand::side, part = 2 * Operand::square;
   float* const lower = sums + side * Operand::panel;
-  constexpr int64_t pauses = Operand::in_parts ? 6 : 1;  // of a step
-  const int64_t rows = (Operand::panel + steps * pauses - 1) / (steps * pauses);
+  constexpr int64_t advances = Operand::in_parts ? 6 : 1;  // of the results, in a step
+  const int64_t rows = (Operand::panel + steps * advances - 1) / (steps * advances);
   finish_stores();
   if (adds) {
     _tile_loadd(0, sums, line);
@@ -67,11 +97,12 @@ template <class Operand, bool two, class Ahead>
       const float *high_b = b, *middle_b = b + part, *low_b = b + 2 * part;
       // The next step into the first cache: beside a busy thread 1.2 times as fast.
       const float *next_a = a + Operand::step_words, *next_b = b + Operand::step_words;
+      constexpr int64_t share = Operand::step_words / (two ? 24 : 12);  // of as many products
       const auto fetch = [&] {
-        prefetch(next_a, 256);
-        prefetch(next_b, 256);
-        next_a += 64;
-        next_b += 64;
+        prefetch(next_a, share * sizeof(float));
+        prefetch(next_b, share * sizeof(float));
+        next_a += share;
+        next_b += share;
       };
       multiply_tiles<two, true, true>(low_a, high_b, fetch);
       results.advance(rows);
