@@ -143,20 +143,23 @@ TEST_CASE("what is no number or close to none is multiplied as floats are", "[ma
 }
 
 TEST_CASE("a sum that is too long to be taken apart at once", "[matmul]") {
-  constexpr int64_t side = 230, terms = 16500;
-  const auto a = any_bits(side * terms, 5);
-  std::vector<float> choose(terms * side, 0);
-  const auto place = [](int64_t j) { return j % 3 * 8192 + j % 100; };
+  constexpr int64_t side = 230, terms = 25000;  // packed, the smaller operand would take 36 MiB
+  std::vector<float> a(side * terms), choose(terms * side, 0);
+  for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(i * 2654435761u % (1 << 20));
+  const auto place = [](int64_t j) { return j % 3 * 12000 + j % 100; };  // on both sides of the cut
   for (int64_t j = 0; j < side; ++j) choose[place(j) * side + j] = 1;
-  const Tensor y = full({side, side}, 0), w = transpose(matrix(choose, terms, side, false), 0, 1);
-  kernels::linear(cpu, y, matrix(a, side, terms, false), w, from_values(std::vector<float>(side, 0), {side}));
-  const Tensor down = full({side, side}, 0);
-  kernels::matmul(cpu, down, matrix(a, side, terms, true), matrix(choose, terms, side, false), 1, 0);
+  const Tensor b = matrix(choose, terms, side, false), y = full({side, side}, not_a_number);
+  const Tensor down = full({side, side}, not_a_number), added = full({side, side}, 4);
+  kernels::linear(cpu, y, matrix(a, side, terms, false), transpose(b, 0, 1), full({side}, 0.25f));
+  kernels::matmul(cpu, down, matrix(a, side, terms, true), b, 2, 0);
+  kernels::matmul(cpu, added, matrix(a, side, terms, true), b, 1, 0.125f);
   int64_t wrong = 0;
   for (int64_t i = 0; i < side; ++i)
     for (int64_t j = 0; j < side; ++j) {
-      wrong += y.view().as<float>()[i * side + j] != a[i * terms + place(j)];
-      wrong += down.view().as<float>()[i * side + j] != a[i * terms + place(j)];
+      const float chosen = a[i * terms + place(j)];
+      wrong += y.view().as<float>()[i * side + j] != chosen + 0.25f;
+      wrong += down.view().as<float>()[i * side + j] != 2 * chosen;
+      wrong += added.view().as<float>()[i * side + j] != chosen + 0.5f;
     }
   CHECK(wrong == 0);
 }
@@ -167,12 +170,13 @@ TEST_CASE("products in parts at any edge into any result", "[matmul]") {
     bool a_transposed, b_transposed, y_transposed;
     float alpha, beta;
   };
-  for (const Case& c : {Case{1, 300, 261, 600, true, false, false, 1, 0},     // of the smaller operand's last panel half
-                        Case{1, 257, 300, 600, true, false, false, 0.5f, 2},  // or one row
-                        Case{1, 256, 320, 700, true, false, false, 1, 0},     // whole panels, past the caches
-                        Case{1, 320, 256, 700, true, false, false, 1, 0}, Case{3, 230, 240, 250, false, true, false, 1, 0},
-                        Case{3, 230, 240, 250, true, false, false, 2, 1}, Case{1, 300, 261, 77, false, true, true, 3, 0.5f},
-                        Case{1, 230, 1030, 65, false, false, false, 1, 1}}) {
+  for (const Case& c :
+       {Case{1, 300, 261, 600, true, false, false, 1, 0},     // of the smaller operand's last panel half
+        Case{1, 257, 300, 600, true, false, false, 0.5f, 2},  // or one row
+        Case{1, 256, 320, 700, true, false, false, 1, 0},     // whole panels, past the caches
+        Case{1, 320, 256, 700, true, false, false, 1, 0}, Case{3, 230, 240, 250, false, true, false, 1, 0},
+        Case{3, 230, 240, 250, true, false, false, 2, 1}, Case{1, 300, 261, 77, false, true, true, 3, 0.5f},
+        Case{1, 230, 1030, 65, false, false, false, 1, 1}}) {
     INFO(c.batch << "x" << c.m << "x" << c.n << "x" << c.k << " " << c.a_transposed << c.b_transposed);
     const auto operand = [&](uint64_t seed, int64_t rows, int64_t columns, bool across) {
       const auto bits = any_bits(c.batch * rows * columns, seed);
@@ -216,7 +220,7 @@ TEST_CASE("what a product before has left in memory changes nothing", "[matmul]"
   const auto multiply = [](int64_t rows, float value) {
     const Tensor y = empty({rows, 391}), a = full({rows, k}, value);
     kernels::copy(cpu, View{a.view().data, {261, k}, {k, 1}, Dtype::f32, true},
-                  matrix(value == value ? any_bits(261 * k, 9) : std::vector<float>(261 * k, value), 261, k, false));
+                  matrix(std::isnan(value) ? std::vector<float>(261 * k, value) : any_bits(261 * k, 9), 261, k, false));
     kernels::matmul(cpu, y, a, matrix(any_bits(k * 391, 10), k, 391, false), 1, 0);
     return to_vector<float>(y);
   };
