@@ -5,9 +5,9 @@
 // GF/s a core and these at 350; beside a busy thread of the core, and with the next step fetched, at 85 to 125 and 120
 // to 145.
 #pragma once
-#include "cinta/backends/cpu/simd/amx.h"
 #include "cinta/backends/cpu/simd/amx_parts.h"
 #include "cinta/backends/cpu/simd/amx_results.h"
+#include "cinta/backends/cpu/simd/amx_sums.h"
 
 #include "cinta/backends/cpu/isa_begin.h"
 
@@ -41,28 +41,6 @@ class StripeAhead {
   int64_t stride_ = 0, bytes_ = 0, rows_ = 0, lines_ = 0, byte_ = 0;
 };
 
-/// Tiles 0 to 3, a square or its upper half, += a times b, each loaded anew or still there from the call before; after
-/// each product, fetch().
-template <bool two, bool loads_a, bool loads_b, class Fetch>
-[[gnu::target("amx-tile,amx-bf16,avx512bf16"), gnu::always_inline]] inline void multiply_tiles(const float* a,
-                                                                                               const float* b,
-                                                                                               const Fetch& fetch) {
-  constexpr int64_t row = 64;
-  if (loads_b) _tile_loadd(6, b, row);
-  if (loads_a) _tile_loadd(4, a, row);
-  _tile_dpbf16ps(0, 4, 6);
-  fetch();
-  if (loads_b) _tile_loadd(7, b + AmxPanels::square, row);
-  _tile_dpbf16ps(1, 4, 7);
-  fetch();
-  if (!two) return;
-  if (loads_a) _tile_loadd(5, a + AmxPanels::square, row);
-  _tile_dpbf16ps(2, 5, 6);
-  fetch();
-  _tile_dpbf16ps(3, 5, 7);
-  fetch();
-}
-
 /// sums[32,32] = a panel of a times a panel of b over so many steps, and what the sums were if it `adds`; beside it
 /// results are written, and what comes next is fetched. Of the last panel of a, where it has 16 rows or fewer, only its
 /// first tiles are multiplied (not `two`).
@@ -71,30 +49,19 @@ template <class Operand, bool two>
                                                                                     const float* b, int64_t steps,
                                                                                     bool adds, AmxResults& results,
                                                                                     StripeAhead& ahead) {
-  constexpr int64_t line = Operand::panel * sizeof(float), side = Operand::side, part = 2 * Operand::square;
-  float* const lower = sums + side * Operand::panel;
   constexpr int64_t advances = Operand::in_parts ? 6 : 1;  // of the results, in a step
   const int64_t rows = (Operand::panel + steps * advances - 1) / (steps * advances);
+  // The two tiles of one part of a step.
+  const auto pair = [](const float* packed, int64_t part) {
+    const float* first = packed + part * 2 * Operand::square;
+    return AmxPair{first, first + Operand::square, Operand::side * sizeof(float)};
+  };
   finish_stores();
-  if (adds) {
-    _tile_loadd(0, sums, line);
-    _tile_loadd(1, sums + side, line);
-    if (two) {
-      _tile_loadd(2, lower, line);
-      _tile_loadd(3, lower + side, line);
-    }
-  } else {
-    _tile_zero(0);
-    _tile_zero(1);
-    if (two) {
-      _tile_zero(2);
-      _tile_zero(3);
-    }
-  }
+  begin_sums<two>(sums, Operand::panel, adds);
   for (int64_t s = 0; s < steps; ++s, a += Operand::step_words, b += Operand::step_words) {
     if constexpr (Operand::in_parts) {
-      const float *high_a = a, *middle_a = a + part, *low_a = a + 2 * part;
-      const float *high_b = b, *middle_b = b + part, *low_b = b + 2 * part;
+      const AmxPair high_a = pair(a, 0), middle_a = pair(a, 1), low_a = pair(a, 2);
+      const AmxPair high_b = pair(b, 0), middle_b = pair(b, 1), low_b = pair(b, 2);
       // The next step into the first cache: beside a busy thread 1.2 times as fast.
       const float *next_a = a + Operand::step_words, *next_b = b + Operand::step_words;
       constexpr int64_t share = Operand::step_words / (two ? 24 : 12);  // of as many products
@@ -104,30 +71,25 @@ template <class Operand, bool two>
         next_a += share;
         next_b += share;
       };
-      multiply_tiles<two, true, true>(low_a, high_b, fetch);
+      add_products<two, true, true>(low_a, high_b, fetch);
       results.advance(rows);
-      multiply_tiles<two, true, false>(middle_a, high_b, fetch);
+      add_products<two, true, false>(middle_a, high_b, fetch);
       results.advance(rows);
-      multiply_tiles<two, false, true>(middle_a, middle_b, fetch);
+      add_products<two, false, true>(middle_a, middle_b, fetch);
       results.advance(rows);
-      multiply_tiles<two, true, false>(high_a, middle_b, fetch);
+      add_products<two, true, false>(high_a, middle_b, fetch);
       results.advance(rows);
-      multiply_tiles<two, false, true>(high_a, low_b, fetch);
+      add_products<two, false, true>(high_a, low_b, fetch);
       results.advance(rows);
-      multiply_tiles<two, false, true>(high_a, high_b, fetch);
+      add_products<two, false, true>(high_a, high_b, fetch);
       results.advance(rows);
     } else {
-      multiply_tiles<two, true, true>(a, b, [] {});
+      add_products<two, true, true>(pair(a, 0), pair(b, 0), [] {});
       results.advance(rows);
     }
     ahead.advance();
   }
-  _tile_stored(0, sums, line);
-  _tile_stored(1, sums + side, line);
-  if (two) {
-    _tile_stored(2, lower, line);
-    _tile_stored(3, lower + side, line);
-  }
+  store_sums<two>(sums, Operand::panel);
   finish_stores();
 }
 #endif

@@ -1,7 +1,7 @@
 // The register tile by the instructions of AMX: products of bf16, sixteen words of the sum at once, of operands that
 // lie as Bf16Tile's, the left one along rows.
 #pragma once
-#include "cinta/backends/cpu/simd/amx.h"
+#include "cinta/backends/cpu/simd/amx_sums.h"
 #include "cinta/backends/cpu/simd/transpose.h"
 
 #include "cinta/backends/cpu/isa_begin.h"
@@ -33,49 +33,14 @@ struct AmxTile : Bf16Tile {
                                                                                   const float* a, int64_t a_stride,
                                                                                   const float* b, int64_t b_stride,
                                                                                   int64_t words, bool add) {
-    float* const lower = out + depth * out_stride;
     finish_stores();
-    begin_upper(out, out_stride, add);
-    if (two) begin_lower(lower, out_stride, add);
+    begin_sums<two>(out, out_stride, add);
     for (int64_t w = 0; w < words; w += depth) {
-      _tile_loadd(4, a + w, bytes_of(a_stride));
-      _tile_loadd(6, b + w * b_stride, bytes_of(b_stride));
-      _tile_dpbf16ps(0, 4, 6);
-      _tile_loadd(7, b + w * b_stride + depth, bytes_of(b_stride));
-      _tile_dpbf16ps(1, 4, 7);
-      if (two) {
-        _tile_loadd(5, a + depth * a_stride + w, bytes_of(a_stride));
-        _tile_dpbf16ps(2, 5, 6);
-        _tile_dpbf16ps(3, 5, 7);
-      }
+      const float* row = b + w * b_stride;
+      add_products<two, true, true>({a + w, a + depth * a_stride + w, bytes_of(a_stride)},
+                                    {row, row + depth, bytes_of(b_stride)}, [] {});
     }
-    _tile_stored(0, out, bytes_of(out_stride));
-    _tile_stored(1, out + depth, bytes_of(out_stride));
-    if (two) {
-      _tile_stored(2, lower, bytes_of(out_stride));
-      _tile_stored(3, lower + depth, bytes_of(out_stride));
-    }
-  }
-
-  /// Tiles 0 and 1, of the first 16 rows, to zeros or what `out` holds; then 2 and 3, of the next. Two functions, as a
-  /// tile's number is written into the instruction.
-  [[gnu::target("amx-tile"), gnu::always_inline]] static void begin_upper(const float* out, int64_t stride, bool add) {
-    if (add) {
-      _tile_loadd(0, out, bytes_of(stride));
-      _tile_loadd(1, out + depth, bytes_of(stride));
-    } else {
-      _tile_zero(0);
-      _tile_zero(1);
-    }
-  }
-  [[gnu::target("amx-tile"), gnu::always_inline]] static void begin_lower(const float* out, int64_t stride, bool add) {
-    if (add) {
-      _tile_loadd(2, out, bytes_of(stride));
-      _tile_loadd(3, out + depth, bytes_of(stride));
-    } else {
-      _tile_zero(2);
-      _tile_zero(3);
-    }
+    store_sums<two>(out, out_stride);
   }
 
   static int64_t bytes_of(int64_t stride) { return stride * static_cast<int64_t>(sizeof(float)); }
