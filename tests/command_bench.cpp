@@ -79,6 +79,11 @@ void check_step(const json& step, int64_t steps) {
 
 constexpr const char* mlp_layers = "24,16,10";
 
+/// What a row did in a step, in thousand millions of operations or bytes.
+double done(const json& row, const char* rate) {
+  return 1e-3 * row.at("ms").get<double>() * row.at(rate).get<double>();
+}
+
 }  // namespace
 
 TEST_CASE("cinta bench step counts the rows of a BERT's step", "[command_bench]") {
@@ -138,6 +143,35 @@ TEST_CASE("cinta bench step says what dropout a step has and what it does withou
                       "attention, linear") != std::string::npos);
 }
 
+TEST_CASE("cinta bench step lays sequences of many lengths end to end", "[command_bench]") {
+  const Scratch scratch;
+  const Arguments ragged{"--batch=4", "--ragged", "--steps=2", "--config"};
+  const json two = bench(Arguments{"step", "--sequence=3", "--masked=1"} + ragged + Arguments{small_bert(scratch)});
+  CHECK(two.at("tokens") == 4 * 2);
+  // Filled up to 32 tokens; of the last layer the one masked token of each sequence. Two products of queries and keys.
+  const double pairs = 4 * 2 * 2, last = pairs * 4 / 32;
+  CHECK(done(row_of(two, "attention", "forward"), "gflops") == Approx(1e-9 * 2 * 2 * 32 * (pairs + last)));
+  const json many = bench(Arguments{"step", "--sequence=16"} + ragged + Arguments{small_bert(scratch)});
+  check_step(many, 2);
+  const auto tokens = many.at("tokens").get<int64_t>();
+  CHECK(tokens > 4 * 2);
+  CHECK(tokens < 4 * 15);
+  CHECK(many.at("tokens_a_second").get<double>() ==
+        Approx(static_cast<double>(tokens) / (1e-3 * many.at("step_ms").at("median").get<double>())));
+  for (const char* name : {"BertForSequenceClassification", "BertForPreTraining"})
+    check_step(bench(Arguments{"step", "--sequence=8"} + ragged + Arguments{small_bert(scratch, name)}), 2);
+  const Finished told =
+      run_cinta(Arguments{"bench", "step", "--sequence=3", "--masked=3"} + ragged + Arguments{small_bert(scratch)});
+  CHECK(told.out.find("batch of 4 x 2 to 2 tokens, 8 in all, laid end to end, 3 of each 3 masked") !=
+        std::string::npos);
+  const auto refused = [&](const Arguments& more, const char* architecture, const Parts& parts) {
+    check_refused(Arguments{"bench", "step"} + more + ragged + Arguments{small_bert(scratch, architecture)}, parts);
+  };
+  refused({"--sequence=2"}, "BertForMaskedLM", {"at least 3", "2"});
+  refused({"--sequence=8"}, "CharacterTransformer", {"CharacterTransformer", "ragged"});
+  check_refused({"bench", "step", "--model=mlp", "--ragged"}, {"--ragged", "BERT"});
+}
+
 TEST_CASE("cinta bench step times the class that a file names", "[command_bench]") {
   const Scratch scratch;
   for (const char* name : {"BertForSequenceClassification", "CharacterTransformer"}) {
@@ -164,9 +198,6 @@ TEST_CASE("cinta bench step knows how much a row has to do", "[command_bench]") 
   CHECK(step.at("layers") == json({24, 16, 10}));
   CHECK(!step.contains("sequence"));
   CHECK(step.contains("samples_a_second"));
-  const auto done = [](const json& row, const char* rate) {  // in thousand millions
-    return 1e-3 * row.at("ms").get<double>() * row.at(rate).get<double>();
-  };
   const double products = 2 * 8 * (24 * 16 + 16 * 10);
   const json forward = row_of(step, "linear", "forward"), backward = row_of(step, "matmul", "backward");
   CHECK(forward.at("calls") == 2);

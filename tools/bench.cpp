@@ -24,7 +24,7 @@ struct StepOptions {
   int64_t batch = 16, sequence = 128, masked = 20, warmup = 3, steps = 30;
   double dropout = 0;
   int threads = 0;
-  bool json = false;
+  bool json = false, ragged = false;
   const CLI::Option *dropout_given = nullptr, *masked_given = nullptr;
   std::vector<const CLI::Option*> of_bert, of_mlp;
 };
@@ -81,8 +81,10 @@ SampleStep make_sample(const StepOptions& options, StepSubject& subject) {
     subject.masked = options.masked;
   else if (masks)
     subject.masked = std::min(options.masked, options.sequence);
-  subject.units = options.batch * options.sequence;
-  return sample_step(bert, {options.batch, options.sequence, subject.masked}, cpu);
+  subject.ragged = options.ragged;
+  SampleStep sample = sample_step(bert, {options.batch, options.sequence, subject.masked, options.ragged}, cpu);
+  subject.units = sample.tokens;
+  return sample;
 }
 
 /// As if the CPU had not these fused rows.
@@ -134,6 +136,9 @@ void add_step(CLI::App& bench) {
   CLI::Option* sequence = number("--sequence", options->sequence, 1, "tokens of a sequence");
   CLI::Option* masked = number("--masked", options->masked, 1,
                                "tokens of a sequence that are guessed; unless given, no more than it has");
+  CLI::Option* ragged =
+      command->add_flag("--ragged", options->ragged,
+                        "sequences of 2 to --sequence - 1 tokens, all as likely, laid end to end without padding");
   CLI::Option* dropout = command->add_option("--dropout", options->dropout,
                                              "part of all elements; where not given, 0, or what --config says");
   command->add_option("--precision", options->precision, "as in cinta train")->capture_default_str();
@@ -148,7 +153,7 @@ void add_step(CLI::App& bench) {
   command->add_flag("--json", options->json, "one object");
   options->dropout_given = dropout;
   options->masked_given = masked;
-  options->of_bert = {config, sequence, masked, dropout};
+  options->of_bert = {config, sequence, masked, ragged, dropout};
   options->of_mlp = {layers};
   set_work(*command, [options] { bench_step(*options); });
 }

@@ -85,9 +85,9 @@ std::vector<RowSum> sum_up(const std::vector<Watched>& steps) {
   return rows;
 }
 
-void watch(Stepper& stepper, int64_t steps, StepTimes& out) {
+void watch(Stepper& stepper, double seen, int64_t steps, StepTimes& out) {
   std::vector<Watched> watched;
-  RowTimes times;
+  RowTimes times(seen);
   for (int64_t i = 0; i < steps; ++i) {
     times.calls.clear();
     const StepClock clock = stepper.step();
@@ -117,7 +117,7 @@ StepTimes time_steps(const SampleStep& sample, int64_t warmup, int64_t steps) {
   out.step = train::Statistics(whole);
   for (int stage = 0; stage < stage_count; ++stage) out.stages[stage] = train::Statistics(stages[stage]);
   out.allocated_bytes = memory_statistics(cpu).system_bytes - before;
-  watch(stepper, steps, out);
+  watch(stepper, sample.seen, steps, out);
   out.loss = stepper.last_loss;
   return out;
 }

@@ -43,6 +43,7 @@ struct StepSubject {
   std::vector<int64_t> sizes = {};            ///< an MLP's
   std::vector<std::string> without = {};      ///< fused rows that were done with others
   double dropout = 0, attention_dropout = 0;  ///< of a BERT
+  bool ragged = false;                        ///< its sequences are laid end to end
   int64_t batch = 0, sequence = 0, masked = 0, units = 0, warmup = 0, steps = 0;
 };
 void print_step(const StepSubject& subject, const StepTimes& times, const MachineLimits& limits);

@@ -22,8 +22,10 @@ std::string name_of(const StepSubject& subject) {
   for (size_t i = 0; i < subject.sizes.size(); ++i) out += join(i ? "-" : " ", subject.sizes[i]);
   if (subject.sizes.empty()) out += join(" (", subject.architecture, ")");
   out += join(", batch of ", subject.batch);
-  if (subject.sequence) out += join(" x ", subject.sequence, " tokens");
-  if (subject.masked) out += join(", ", subject.masked, " of each masked");
+  if (subject.sequence) out += join(" x ", subject.ragged ? "2 to " : "", subject.sequence - subject.ragged, " tokens");
+  if (subject.ragged) out += join(", ", subject.units, " in all, laid end to end");
+  if (subject.masked)
+    out += join(", ", subject.masked, " of each ", subject.ragged ? join(subject.sequence, " ") : "", "masked");
   const double whole = subject.dropout, part = subject.attention_dropout;
   if (whole > 0 || part > 0) out += join(", dropout ", formatted("%g", whole));
   if (part != whole) out += join(", of attention ", formatted("%g", part));
@@ -94,6 +96,8 @@ void print_step_json(const StepSubject& subject, const StepTimes& times, const M
   if (subject.sequence)
     out.update(Json{{"sequence", subject.sequence},
                     {"masked", subject.masked},
+                    {"ragged", subject.ragged},
+                    {"tokens", subject.units},
                     {"dropout", subject.dropout},
                     {"attention_dropout", subject.attention_dropout}});
   if (!subject.without.empty()) out["without"] = subject.without;

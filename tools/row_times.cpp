@@ -20,9 +20,9 @@ double bytes_of(const View& view) {
 double count(const View& view) { return static_cast<double>(view.numel()); }
 
 /// Of a product, or of so many passes of one [queries, keys] x [keys, head] product over attention.
-double flops_of(std::string_view row, std::span<const View> views) {
-  const auto attention = [](const View& q, const View& k, int products) {
-    return 2.0 * products * count(q) * static_cast<double>(k.size(-2));
+double flops_of(std::string_view row, std::span<const View> views, double seen) {
+  const auto attention = [&](const View& q, const View& k, int products) {
+    return 2.0 * products * count(q) * seen * static_cast<double>(k.size(-2));
   };
   if (row == "matmul" || row == "linear" || row == "scaled_matmul")
     return 2 * count(views[0]) * static_cast<double>(views[1].size(-1));
@@ -33,8 +33,8 @@ double flops_of(std::string_view row, std::span<const View> views) {
 
 }  // namespace
 
-RowWork work_of(std::string_view row, std::span<const View> views) {
-  RowWork work{.flops = flops_of(row, views)};
+RowWork work_of(std::string_view row, std::span<const View> views, double seen) {
+  RowWork work{.flops = flops_of(row, views, seen)};
   for (const View& view : views) work.held += bytes_of(view);
   // Of a table by index only the rows that are met count, each as if it were met once; and of one that is scattered
   // to, as if it were added to, though it may be set to 0 first.
@@ -55,7 +55,7 @@ RowWork work_of(std::string_view row, std::span<const View> views) {
 
 void RowTimes::before(const KernelRow& row, std::span<const View> views) {
   if (depth_++ > 0) return;
-  calls.push_back({&row, 0, 0, work_of(row.name(), views)});
+  calls.push_back({&row, 0, 0, work_of(row.name(), views, seen_)});
   calls.back().begin = train::seconds();  // last, so that this bookkeeping is not the row's
 }
 

@@ -13,7 +13,8 @@ struct RowWork {
   double bytes = 0;  ///< of tensors read and written, each once; one updated in place counts twice
   double held = 0;   ///< the same, but each counts once
 };
-RowWork work_of(std::string_view row, std::span<const View> views);
+/// `seen`: the part of all pairs of a query and a key that attention computes, where not all are of one sequence.
+RowWork work_of(std::string_view row, std::span<const View> views, double seen = 1);
 
 /// While alive, times the CPU's rows. What a row calls is its own time. All calls come from one thread.
 class RowTimes : public RowWatcher {
@@ -24,7 +25,7 @@ class RowTimes : public RowWatcher {
     RowWork work;
   };
 
-  RowTimes() { watch_rows(cpu, this); }
+  explicit RowTimes(double seen = 1) : seen_(seen) { watch_rows(cpu, this); }
   ~RowTimes() override { watch_rows(cpu, nullptr); }
   RowTimes(const RowTimes&) = delete;
   RowTimes& operator=(const RowTimes&) = delete;
@@ -36,6 +37,7 @@ class RowTimes : public RowWatcher {
   std::vector<Call> calls;
 
  private:
+  double seen_;
   int depth_ = 0;
 };
 

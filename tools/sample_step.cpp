@@ -7,12 +7,14 @@
 #include <filesystem>
 
 #include "cinta/core/random.h"
+#include "cinta/data/packing.h"
 #include "cinta/models/character_transformer.h"
 #include "cinta/models/mlp.h"
 #include "cinta/ops/elementwise.h"
 #include "cinta/ops/loss.h"
 #include "cinta/ops/shape.h"
 #include "cinta/train/classifier.h"
+#include "cinta/train/token_batch.h"
 #include "tools/settings_file.h"
 #include "tools/widths.h"
 
@@ -30,12 +32,15 @@ struct Source {
     for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<float>(random_normal(0, stream_id(name), 0, i));
     return from_values(out, shape, device);
   }
-  Tensor indices(const char* name, int64_t bound, const Shape& shape) const {
-    if (inputs.zeros) return zeros(shape, Dtype::i64, device);
-    std::vector<int64_t> out(static_cast<size_t>(shape.numel()));
+  static std::vector<int64_t> words(const char* name, int64_t bound, int64_t count) {
+    std::vector<int64_t> out(static_cast<size_t>(count));
     for (size_t i = 0; i < out.size(); ++i)
       out[i] = static_cast<int64_t>(random_word(0, stream_id(name), 0, i) % static_cast<uint32_t>(bound));
-    return from_values(out, shape, device);
+    return out;
+  }
+  Tensor indices(const char* name, int64_t bound, const Shape& shape) const {
+    if (inputs.zeros) return zeros(shape, Dtype::i64, device);
+    return from_values(words(name, bound, shape.numel()), shape, device);
   }
   /// The masked tokens as rows of the flattened batch, spread evenly over each sequence.
   Tensor masked_rows(const SampleTokens& tokens) const {
@@ -49,14 +54,47 @@ struct Source {
   }
 };
 
+/// What a BERT reads, and the rows of what it guesses.
+struct Sequences {
+  models::TokenBatch batch;
+  Tensor rows = {};
+  int64_t tokens = 0;
+  double seen = 1;
+};
+
+Sequences whole(const Source& source, const SampleTokens& tokens, int64_t vocabulary) {
+  const Shape all{tokens.batch, tokens.sequence};
+  Sequences out{.batch = {.ids = source.indices("ids", vocabulary, all)}, .tokens = all.numel()};
+  if (tokens.masked) out.rows = source.masked_rows(tokens);
+  return out;
+}
+
+Sequences ragged(const Source& source, const SampleTokens& tokens, int64_t vocabulary) {
+  require(tokens.sequence > 2, "sample", Where(), "ragged sequences of at least 3 tokens, given ", tokens.sequence);
+  data::Batch batch{.ids = Source::words("ids", vocabulary, tokens.batch * tokens.sequence)};
+  for (int64_t more : Source::words("lengths", tokens.sequence - 2, tokens.batch)) {
+    const int64_t length = 2 + more, before = static_cast<int64_t>(batch.lengths.size()) * tokens.sequence;
+    batch.lengths.push_back(static_cast<int32_t>(length));
+    const int64_t masked = tokens.masked ? std::max<int64_t>(1, tokens.masked * length / tokens.sequence) : 0;
+    for (int64_t i = 0; i < masked; ++i) batch.rows.push_back(before + i * length / masked);
+  }
+  const data::Batch packed = data::packed(batch);
+  Sequences out{.batch = train::token_batch(packed, source.device), .tokens = packed.offsets.back()};
+  if (tokens.masked) out.rows = from_values(packed.rows, {static_cast<int64_t>(packed.rows.size())}, source.device);
+  double pairs = 0;
+  for (const double length : batch.lengths) pairs += length * length;
+  out.seen = pairs / std::pow(static_cast<double>(packed.ids.size()), 2);
+  return out;
+}
+
 /// A BERT of class Model whose loss is that of `loss(model)`.
 template <class Model, class Loss>
 SampleStep step_of(const models::BertConfig& config, Device device, autograd::CheckpointPolicy checkpointing,
-                   Loss loss) {
+                   const Sequences& sequences, Loss loss) {
   auto bert = std::make_unique<Model>(config, 0, device);
   bert->set_checkpoint_policy(std::move(checkpointing));
   auto run = [&model = *bert, loss] { return loss(model); };
-  return {.model = std::move(bert), .loss = run};
+  return {.model = std::move(bert), .loss = run, .tokens = sequences.tokens, .seen = sequences.seen};
 }
 
 SampleStep mlp_step(const std::vector<int64_t>& sizes, int64_t batch, const Source& source) {
@@ -114,37 +152,40 @@ SampleStep sample_step(const SampleModel& model, SampleTokens tokens, Device dev
   }
   require(tokens.sequence <= config.max_position_embeddings, "sample", Where(), "the model has positions for ",
           config.max_position_embeddings, " tokens, given sequences of ", tokens.sequence);
-  const Shape all{tokens.batch, tokens.sequence};
-  const Tensor ids = source.indices("ids", config.vocab_size, all);
+  if (masks && !tokens.masked)
+    tokens.masked = std::max<int64_t>(1, std::llround(0.15 * static_cast<double>(tokens.sequence)));
+  require(tokens.masked <= tokens.sequence, "sample", Where(), "masked tokens fit a sequence of ", tokens.sequence,
+          ", given ", tokens.masked);
+  const auto labels = [&](int64_t bound, const Shape& shape) { return source.indices("labels", bound, shape); };
+  const Sequences all = (tokens.ragged ? ragged : whole)(source, tokens, config.vocab_size);
+  const models::TokenBatch& batch = all.batch;
   if (name == "BertForSequenceClassification") {
-    const Tensor labels = source.indices("labels", config.num_labels, {tokens.batch});
+    const Tensor classes = labels(config.num_labels, {tokens.batch});
     inputs.ready();
     return step_of<models::BertForSequenceClassification>(
-        config, device, policy, [=](const auto& bert) { return cross_entropy(bert({.ids = ids}), labels); });
+        config, device, policy, all, [=](const auto& bert) { return cross_entropy(bert(batch), classes); });
   }
   if (name == "CharacterTransformer") {
-    const Tensor labels = source.indices("labels", config.vocab_size, all);
+    require(!tokens.ragged, "sample", Where(), "a ", name, " takes no ragged sequences");
+    const Tensor next = labels(config.vocab_size, batch.ids.shape());
     inputs.ready();
-    return step_of<models::CharacterTransformer>(
-        config, device, policy, [=](const auto& characters) { return cross_entropy(characters(ids), labels); });
+    return step_of<models::CharacterTransformer>(config, device, policy, all, [=](const auto& characters) {
+      return cross_entropy(characters(batch.ids), next);
+    });
   }
   require(masks, "sample", Where(), "a step is known of an mlp, a BertForMaskedLM, a BertForPreTraining, a ",
           "BertForSequenceClassification and a CharacterTransformer, not of a ", name);
-  if (!tokens.masked) tokens.masked = std::max<int64_t>(1, std::llround(0.15 * static_cast<double>(tokens.sequence)));
-  require(tokens.masked <= tokens.sequence, "sample", Where(), "masked tokens fit a sequence of ", tokens.sequence,
-          ", given ", tokens.masked);
-  const Tensor rows = source.masked_rows(tokens),
-               labels = source.indices("labels", config.vocab_size, {tokens.batch * tokens.masked});
+  const Tensor rows = all.rows, words = labels(config.vocab_size, rows.shape());
   if (!pairs) {
     inputs.ready();
-    return step_of<models::BertForMaskedLM>(
-        config, device, policy, [=](const auto& bert) { return cross_entropy(bert({.ids = ids}, rows), labels); });
+    return step_of<models::BertForMaskedLM>(config, device, policy, all,
+                                            [=](const auto& bert) { return cross_entropy(bert(batch, rows), words); });
   }
   const Tensor kinds = source.indices("kinds", 2, {tokens.batch});
   inputs.ready();
-  return step_of<models::BertForPreTraining>(config, device, policy, [=](const auto& bert) {
-    const auto [masked, next] = bert({.ids = ids}, rows);
-    return cross_entropy(masked, labels) + cross_entropy(next, kinds);
+  return step_of<models::BertForPreTraining>(config, device, policy, all, [=](const auto& bert) {
+    const auto [masked, next] = bert(batch, rows);
+    return cross_entropy(masked, words) + cross_entropy(next, kinds);
   });
 }
 

@@ -21,6 +21,8 @@ struct SampleStep {
   std::unique_ptr<models::Module> model;
   std::function<Tensor()> loss;
   std::optional<autograd::Autocast> autocast = {};  ///< the types of a step; none: as the weights are
+  int64_t tokens = 0;                               ///< real ones
+  double seen = 1;                                  ///< part of a batch's pairs of tokens that are of one sequence
 };
 
 /// What a step is made for.
@@ -40,13 +42,15 @@ SampleModel sample_model(const std::string& text, int64_t vocabulary, int64_t se
 /// Of a BERT that guesses masked tokens `masked` of each sequence are; 0: 15 % of them, as BERT's authors do.
 struct SampleTokens {
   int64_t batch, sequence = 0, masked = 0;
+  /// Sequences of 2 to sequence - 1 tokens, all as likely, laid end to end, and so many fewer of each masked.
+  bool ragged = false;
 };
 struct SampleInputs {
   bool zeros = false;                   ///< and not random numbers, which take time
   std::function<void()> ready = [] {};  ///< called when the inputs are there, and the model is not
 };
-/// Throws ValueError for sequences longer than the model's table of positions, and for what the model does not have:
-/// masked tokens, layers to checkpoint.
+/// Throws ValueError for sequences longer than the model's table of positions, ragged ones of fewer than 3 tokens, and
+/// for what the model does not have: masked tokens, layers to checkpoint, ragged sequences.
 SampleStep sample_step(const SampleModel& model, SampleTokens tokens, Device device,
                        const std::string& checkpointing = "none", const SampleInputs& inputs = {});
 
