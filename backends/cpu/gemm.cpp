@@ -42,21 +42,22 @@ bool fast_with_avx2(const Gemm& p) {
 }
 
 /// Zen 4, two cores, which reach 466 in bf16 and 234 in f32, operands cold. Where a's rows lie along the sum, bf16:
-/// [1024,768] x [3072,768]^T 405, 449; [1024,768] x [768,3072] 404, 440; [1024,256] x [256,1024] 343, 441; [2048,256] x
-/// [1024,256]^T 413, 436; [192,512] x [512,512]^T 386, 402; but [128,784] x [512,784]^T 403, 387. Rows of a that
-/// collide: [512,4096] x [4096,1024] 402, 356. f32: [1024,768] x [3072,768]^T 208, 219; [160,768] x [30522,768]^T 196,
-/// 210; [192,512] x [512,512]^T 198, 193; oneDNN reads few columns of b without packing them: [1024,768] x [768,768]
-/// 221, 218; [1024,768] x [768,3072] 206, 218. Rows of a that collide, which are packed if b is large: [1024,3072] x
-/// [768,3072]^T 212, 222; but [2048,1024] x [256,1024]^T 224, 213 and [640,1024] x [256,1024]^T 206, 196; few of them:
-/// [320,1024] x [256,1024]^T 150, 184; [192,1024] x [128,1024]^T 182, 189. Longer sums were not measured, and would
-/// outgrow the caches.
+/// [1024,768] x [3072,768]^T 405, 449; [1024,256] x [256,1024] 343, 441; [2048,256] x [1024,256]^T 413, 436; of few
+/// rows: [144,256] x [30522,256]^T 350, 427; [144,1024] x [1024,256] 325, 406; [128,512] x [512,512] 344, 386; [24,256]
+/// x [256,256] 263, 333; but [16,256] x [256,1024] 259, 229. Rows of a that collide: [512,4096] x [4096,1024] 402, 356.
+/// f32: [1024,768] x [3072,768]^T 208, 219; [160,768] x [30522,768]^T 196, 210; [169,784] x [512,784]^T 177, 200;
+/// [120,784] x [512,784]^T 178, 194; but [215,64] x [352,64]^T 60, 54; oneDNN reads few columns of b without packing
+/// them: [1024,768] x [768,768] 221, 218; [1024,768] x [768,3072] 206, 218. Rows of a that collide, which are packed if
+/// b is large: [1024,3072] x [768,3072]^T 212, 222; but [2048,1024] x [256,1024]^T 224, 213 and [640,1024] x
+/// [256,1024]^T 206, 196; few of them: [320,1024] x [256,1024]^T 150, 184; [192,1024] x [128,1024]^T 182, 189. Longer
+/// sums were not measured, and would outgrow the caches.
 bool fast_along_rows(const Gemm& p) {
   if (p.n < 64 || p.k > 4096) return false;
   const bool collide = p.rows_collide();
-  if (p.a.dtype == Dtype::bf16) return p.m >= 192 && !collide;
+  if (p.a.dtype == Dtype::bf16) return p.m >= 24 && !collide;
   if (p.b.column == 1) return p.m >= 256 && (p.n >= 1024 || p.m >= 2048) && !collide;
   if (collide) return p.m >= 192 && (p.m < 640 || p.n * p.k >= 1 << 20);
-  return p.m >= 256 || (p.m >= 128 && p.n >= 4096);
+  return p.m >= 256 || (p.m > 24 && (p.k >= 128 || p.n >= 1024));
 }
 
 /// Weight gradients there, bf16: [2048,1024]^T x [2048,256] 357, 405; [2048,256]^T x [2048,256] 371, 386;
@@ -66,12 +67,16 @@ bool fast_along_rows(const Gemm& p) {
 /// [256,3000]^T x [256,100] 178, 157. oneDNN copies steps of the sum that lie a multiple of 4 KiB apart, which collide:
 /// [2048,1024]^T x [2048,256] 192, 215; [2048,256]^T x [2048,1024] 190, 206; [320,4096]^T x [320,128] 168, 212;
 /// [160,3072]^T x [160,768] 196, 222; [128,1024]^T x [128,1024] 198, 214; [32,1024]^T x [32,32] 76, 100; but
-/// [64,1024]^T x [64,48] 114, 109.
+/// [64,1024]^T x [64,48] 114, 109. Large ones go past the caches, bf16: [144,30522]^T x [144,256] 367, 402;
+/// [32,768]^T x [32,3072] 278, 364; f32: [64,30522]^T x [64,256] 196, 210; [32,768]^T x [32,768] 179, 203; but
+/// [160,768]^T x [160,768] 217, 215; and not if their rows are no whole lines, bf16: [64,5018]^T x [64,338] 338, 206.
 bool fast_down_rows(const Gemm& p) {
   const int64_t narrower = std::min(p.m, p.n);
+  const bool passes_caches = narrower >= 128 && p.m * p.n >= 1 << 19 && p.y.whole_lines();
+  if (passes_caches && (p.a.dtype == Dtype::bf16 || p.m >= 2048 || p.k < 128)) return p.k >= 16;
   if (p.a.dtype == Dtype::bf16) return p.k >= 256 && narrower >= 128 && p.m * p.n * p.k >= 1 << 24;
   if (p.a.collides(p.a.column) || p.b.collides(p.b.row)) return narrower >= 32;
-  if (p.m >= 2048) return p.k >= 192 && p.n >= 128;
+  if (p.m >= 2048) return p.k >= 192 && p.n >= 128 && p.y.whole_lines();
   return p.k >= 512 && narrower >= 512 && p.n >= 1024;
 }
 
@@ -100,11 +105,26 @@ bool fast_transposed(const Gemm& p, int64_t most_rows) {
   return p.a.column == 1 && p.b.row == 1 && p.m >= 8 && p.m <= most_rows && p.n >= 2 * p.m;
 }
 
+/// Whether y's rows are better multiplied as they lie, on Zen 4, where both ways are fast. Tiles have 12 rows and 32
+/// columns; to pack w takes as long as to multiply 8 rows, to turn results round as 12 words of the sum. bf16,
+/// transposed and not: [72,256] x [1024,256]^T 297, 390; [108,784] x [512,784]^T 344, 409; but [64,256] x [256,256]^T
+/// 366, 355; [28,1940] x [196,1940]^T 270, 179.
+bool fast_as_it_lies(const Gemm& p) {
+  const auto up_to = [](int64_t x, int64_t step) { return (x + step - 1) / step * step; };
+  const int64_t words = p.a.dtype == Dtype::bf16 ? p.k / 2 : p.k;
+  return p.m > 24 && !p.rows_collide() && (up_to(p.m, 12) + 8) * words <= up_to(p.m, 32) * (words + 12);
+}
+
+bool has_few_columns(const Gemm& p) { return p.b.row == 1 && p.n <= 16; }
+
 /// Products that take little longer than oneDNN takes to begin. Zen 4, f32: [64,128] x [10,128]^T 21, transposed 39;
-/// [64,64] x [32,64]^T 39, 82, transposed 67; [64,10] x [10,128] 34, 46; [64,64]^T x [64,64] 57, 98; but [128,512] x
-/// [10,512]^T 82, 53. bf16: [128,64] x [64,64]^T 217, 252; [128,10] x [10,512] 107, 134; [128,10]^T x [128,512] 138,
-/// 181; [64,64]^T x [64,256] 248, 280; but [128,512] x [10,512]^T 154, 100, transposed 155.
-bool is_little(const Gemm& p) { return p.m * p.n * p.k <= (p.a.dtype == Dtype::bf16 ? 1 << 20 : 1 << 18); }
+/// [64,64] x [32,64]^T 39, 82, transposed 67; [64,10] x [10,128] 34, 46; [64,64]^T x [64,64] 57, 98; but [320,256] x
+/// [2,256]^T 15, transposed 12. bf16: [128,64] x [64,64]^T 217, 252; [128,10] x [10,512] 107, 134; [128,10]^T x
+/// [128,512] 138, 181; [64,64]^T x [64,256] 248, 280; but [128,512] x [10,512]^T 163, transposed 102.
+bool is_little(const Gemm& p) {
+  const bool few_of_long_rows = has_few_columns(p) && p.m * p.k > 1 << 15;
+  return !few_of_long_rows && p.m * p.n * p.k <= (p.a.dtype == Dtype::bf16 ? 1 << 20 : 1 << 18);
+}
 
 }  // namespace
 
@@ -137,12 +157,11 @@ bool fast_gemm(const Gemm& product) {
   if (highest.level == isa_amx && highest.function(product)) return true;
   const bool on_a_xeon = is_wide_xeon() && product.a.dtype == Dtype::f32;
   if (isa_level() != isa_avx512_bf16 && !on_a_xeon) return false;
-  if (fast_transposed(product, 128) && special_gemm(product.transposed())) return true;
+  const bool turned = on_a_xeon || !fast_as_it_lies(product);
+  if (turned && fast_transposed(product, 128) && special_gemm(product.transposed())) return true;
   if (on_a_xeon) return fast_on_a_xeon(product) && special_gemm(product);
-  if (is_little(product)) {
-    const bool few_columns = product.b.row == 1 && product.n <= 16;
-    return (few_columns && special_gemm(product.transposed())) || special_gemm(product);
-  }
+  if (is_little(product))
+    return (has_few_columns(product) && special_gemm(product.transposed())) || special_gemm(product);
   return (product.a.row == 1 ? fast_down_rows(product) : fast_along_rows(product)) && special_gemm(product);
 }
 
