@@ -30,13 +30,14 @@ struct PutF32 {
 #pragma GCC unroll 16
     for (int i = 0; i < panel_rows; ++i) prefetch_to_write(y + i * pitch, 2 * vector_bytes);
   }
-  [[gnu::always_inline]] void operator()(const Vector* left, const Vector* right) const {
+  template <int rows>
+  [[gnu::always_inline]] void operator()(const Vector (&left)[rows], const Vector (&right)[rows]) const {
     typedef Vector Unaligned __attribute__((aligned(4)));
     const Vector low = *reinterpret_cast<const Vector*>(bias),
                  high = *reinterpret_cast<const Vector*>(bias + vector_width);
     float* out = y;
 #pragma GCC unroll 16
-    for (int i = 0; i < panel_rows; ++i, out += pitch) {
+    for (int i = 0; i < rows; ++i, out += pitch) {
       Unaligned &first = *reinterpret_cast<Unaligned*>(out),
                 &second = *reinterpret_cast<Unaligned*>(out + vector_width);
       // No `add ? first : low` in a sum: GCC 12 would read it as if it were aligned.
@@ -54,11 +55,13 @@ struct PutBf16 {
 #pragma GCC unroll 16
     for (int i = 0; i < panel_rows; ++i) prefetch_to_write(y + i * pitch, vector_bytes);
   }
-  [[gnu::target("avx512bf16"), gnu::always_inline]] void operator()(const __m512* left, const __m512* right) const {
+  template <int rows>
+  [[gnu::target("avx512bf16"), gnu::always_inline]] void operator()(const __m512 (&left)[rows],
+                                                                    const __m512 (&right)[rows]) const {
     const __m512 low = _mm512_load_ps(bias), high = _mm512_load_ps(bias + vector_width);
     bf16* out = y;
 #pragma GCC unroll 16
-    for (int i = 0; i < panel_rows; ++i, out += pitch)
+    for (int i = 0; i < rows; ++i, out += pitch)
       _mm512_storeu_si512(out, (__m512i)_mm512_cvtne2ps_pbh(right[i] + high, left[i] + low));
   }
 };
@@ -113,52 +116,6 @@ struct Job {
             .ends_half = tile % of_half == of_half - 1};
   }
 
-  void multiply_tile(int64_t tile) const {
-    const Place at = place_of(tile);
-    const Room room = take_room();   // by every tile: a plan of a step's memory asks one of them
-    if (at.begin == at.end) return;  // fewer rows than blocks
-    pack(at.stripe, room);
-    const int64_t first = first_of(at.stripe), count = first_of(at.stripe + 1) - first;
-    const bool packs_for_all = shared && at.stripe == 0,
-               finds_packed = shared && at.stripe > 0 && shared->is_whole(at.block);
-    const Operand next = stripe_at(std::min(at.stripe + 1, stripes - 1));
-    const bool next_is_due = at.ends_half && at.stripe + 1 < stripes;
-    int64_t line = 0;  // of the next stripe
-    for (int64_t i = at.begin; i < at.end; i += panel_rows) {
-      const int64_t above = std::max<int64_t>(0, i + panel_rows - p.m);  // at the lower edge, rows done before
-      const Left left = finds_packed ? Left{shared->panel(i), panel_rows}
-                                     : left_rows(i - above, packs_for_all ? shared->panel(i) : room.left);
-      for (int64_t c = 0; c < count; ++c) {
-        LinesAhead ahead;
-        if (c + 1 == count && i + 2 * panel_rows <= at.end_of_half)
-          ahead = finds_packed ? shared->lines(i + panel_rows) : lines_of_left(i + panel_rows);
-        else if (next_is_due)
-          ahead = next.lines(std::exchange(line, line + b.words() / Tile::words_per_line));
-        const auto multiply_to = [&](const auto& put) {
-          const float* right = room.packed + c * b.panel_words();
-          if constexpr (packs_left<Tile>)
-            if (packs)
-              return Tile::template multiply_to<Walk::along_columns>(put, left.data, left.pitch, right, panel_columns,
-                                                                     b.words(), ahead);
-          Tile::template multiply_to<Walk::along_rows>(put, left.data, left.pitch, right, panel_columns, b.words(),
-                                                       ahead);
-        };
-        const float* bias = room.bias + c * panel_columns;
-        if (by_lines())
-          multiply_to(PutF32{room.lines + c * panel_columns, room.columns, bias, false});
-        else
-          multiply_panel(i, above, (first + c) * panel_columns, bias, multiply_to);
-      }
-      if (by_lines())
-        for (int64_t r = above, j = first * panel_columns; r < panel_rows; ++r)
-          store(p.y.dtype, p.y.at(i - above + r, j), 0, 1, room.lines + r * room.columns, stripe_at(at.stripe).strips);
-    }
-    if (packs_for_all) shared->set_whole(at.block);
-  }
-
-  /// panel_rows rows of a where they lie, from row i on.
-  LinesAhead lines_of_left(int64_t i) const { return {p.a.at(i, 0), p.a.row * size_of(p.a.dtype), panel_rows}; }
-
   /// A thread's workspace: a packed stripe and its bias; rows of a that are packed or widened; and of widened operands,
   /// where the results are narrow, those of a stripe's columns.
   struct Room {
@@ -174,6 +131,67 @@ struct Job {
     float *bias = all + of_packed, *left = bias + columns;
     return {all, bias, left, left + of_left, columns};
   }
+
+  void multiply_tile(int64_t tile) const {
+    const Place at = place_of(tile);
+    const Room room = take_room();   // by every tile: a plan of a step's memory asks one of them
+    if (at.begin == at.end) return;  // fewer rows than blocks
+    pack(at.stripe, room);
+    const bool packs_for_all = shared && at.stripe == 0,
+               finds_packed = shared && at.stripe > 0 && shared->is_whole(at.block);
+    int64_t line = 0;  // of the next stripe
+    for (int64_t i = at.begin; i < at.end; i += panel_rows) {
+      const int64_t lowest = std::min(i, p.m - panel_rows);  // of a, at the lower edge, rows that were done before, too
+      const Left left = finds_packed ? Left{shared->panel(i), panel_rows}
+                                     : left_rows(lowest, packs_for_all ? shared->panel(i) : room.left);
+      const bool comes_next = i + 2 * panel_rows <= at.end_of_half;
+      const LinesAhead rows = !comes_next    ? LinesAhead{}
+                              : finds_packed ? shared->lines(i + panel_rows)
+                                             : lines_of_left(i + panel_rows);
+      with_height(p.m - i, [&]<int height>() { line = multiply_rows<height>(at, room, i, left, rows, line); });
+    }
+    if (packs_for_all) shared->set_whole(at.block);
+  }
+
+  /// `height` rows of y from row i on, or those there are: the first of the tile may have been done before. `rows` are
+  /// fetched meanwhile, and of the next stripe what comes from `line` on; returns where that ends.
+  template <int height>
+  int64_t multiply_rows(const Place& at, const Room& room, int64_t i, const Left& left, const LinesAhead& rows,
+                        int64_t line) const {
+    const int64_t above = std::max<int64_t>(0, i + height - p.m), skipped = panel_rows - height,
+                  first = first_of(at.stripe), count = first_of(at.stripe + 1) - first;
+    const Operand next = stripe_at(std::min(at.stripe + 1, stripes - 1));
+    const bool next_is_due = at.ends_half && at.stripe + 1 < stripes;
+    for (int64_t c = 0; c < count; ++c) {
+      LinesAhead ahead;
+      if (c + 1 == count && rows.next)
+        ahead = rows;
+      else if (next_is_due)
+        ahead = next.lines(std::exchange(line, line + b.words() / Tile::words_per_line));
+      const auto multiply_to = [&](const auto& put) {
+        const float* right = room.packed + c * b.panel_words();
+        if constexpr (packs_left<Tile>)
+          if (packs)
+            return Tile::template multiply_to<Walk::along_columns, height>(put, left.data + skipped, left.pitch, right,
+                                                                           panel_columns, b.words(), ahead);
+        Tile::template multiply_to<Walk::along_rows, height>(put, left.data + skipped * left.pitch, left.pitch, right,
+                                                             panel_columns, b.words(), ahead);
+      };
+      const float* bias = room.bias + c * panel_columns;
+      if (by_lines())
+        multiply_to(PutF32{room.lines + c * panel_columns, room.columns, bias, false});
+      else
+        multiply_panel<height>(i - above, above, (first + c) * panel_columns, bias, multiply_to);
+    }
+    if (by_lines())
+      for (int64_t r = above, j = first * panel_columns; r < height; ++r)
+        store(p.y.dtype, p.y.at(i - above + r, j), 0, 1, room.lines + r * room.columns, stripe_at(at.stripe).strips);
+    return line;
+  }
+
+  /// panel_rows rows of a where they lie, from row i on.
+  LinesAhead lines_of_left(int64_t i) const { return {p.a.at(i, 0), p.a.row * size_of(p.a.dtype), panel_rows}; }
+
   bool by_lines() const { return widens<Tile> && p.y.dtype != Dtype::f32; }
 
   /// Packs a stripe, unless the thread has it of its last tile.
@@ -218,14 +236,14 @@ struct Job {
     return b.stripe(first_of(stripe) * panel_columns, (first_of(stripe + 1) - first_of(stripe)) * panel_columns);
   }
 
-  /// The register tile of y at (i, j), of which the first rows may have been done before, by multiply_to(put).
-  template <class Multiply>
+  /// The register tile of y at (i, j), of which the rows `above` may have been done before, by multiply_to(put).
+  template <int height, class Multiply>
   void multiply_panel(int64_t i, int64_t above, int64_t j, const float* bias, const Multiply& multiply_to) const {
     if constexpr (!widens<Tile>)
       if (p.y.column != 1) {
         alignas(64) float sums[vector_width * panel_columns];  // room for a square of whole vectors
         multiply_to(PutTile{sums, panel_columns, 1, false});
-        return store_transposed(i - above, above, j, sums);
+        return store_transposed<height>(i, above, j, sums);
       }
     if (above == 0 && j + panel_columns <= p.n) {
       if (p.y.dtype == Dtype::f32)
@@ -233,22 +251,23 @@ struct Job {
       if constexpr (Tile::steps_per_word == 2)
         return multiply_to(PutBf16{static_cast<bf16*>(p.y.at(i, j)), p.y.row, bias});
     }
-    alignas(64) float sums[panel_rows * panel_columns], old[panel_columns]{};
+    alignas(64) float sums[height * panel_columns], old[panel_columns]{};
     multiply_to(PutTile{sums, panel_columns, 1, false});
     const int64_t columns = std::min<int64_t>(panel_columns, p.n - j);
-    for (int64_t r = above; r < panel_rows; ++r) {
+    for (int64_t r = above; r < height; ++r) {
       float* line = sums + r * panel_columns;
-      if (p.beta != 0) load(old, p.y.dtype, p.y.at(i - above + r, j), 0, 1, columns);
+      if (p.beta != 0) load(old, p.y.dtype, p.y.at(i + r, j), 0, 1, columns);
       for (int64_t c = 0; c < columns; ++c) line[c] += bias[c] + old[c];
-      store(p.y.dtype, p.y.at(i - above + r, j), 0, 1, line, columns);
+      store(p.y.dtype, p.y.at(i + r, j), 0, 1, line, columns);
     }
   }
 
   /// The register tile of a y that lies by columns, from row `above` of the tile's on, with its bias, which goes by
   /// rows.
+  template <int height>
   void store_transposed(int64_t i, int64_t above, int64_t j, const float* sums) const {
     alignas(64) float block[vector_width * vector_width], bias[vector_width]{};
-    if (p.bias.data) load(bias, p.bias.dtype, p.bias.at(i, 0), 0, p.bias.row, panel_rows);
+    if (p.bias.data) load(bias, p.bias.dtype, p.bias.at(i, 0), 0, p.bias.row, height);
     const Vector added = *reinterpret_cast<const Vector*>(bias);
     for (int64_t half = 0; half < panel_columns; half += vector_width) {
       transpose_block(block, vector_width, sums + half, panel_columns);
@@ -256,25 +275,31 @@ struct Job {
         const Vector line = *reinterpret_cast<const Vector*>(block + c * vector_width) + added;
         void* to = p.y.at(i, j + half + c);
         if (p.y.dtype == Dtype::f32)
-          store_rows(static_cast<float*>(to), above, line);
+          store_rows<height>(static_cast<float*>(to), above, line);
         else
-          store_rows(static_cast<typename Tile::Value*>(to), above, line);
+          store_rows<height>(static_cast<typename Tile::Value*>(to), above, line);
       }
     }
   }
-  /// Values `above` to panel_rows, and no others, which may be another thread's.
+  /// Values `above` to `height`, and no others, which may be another thread's.
 #if CINTA_ISA_LEVEL == 2
+  template <int height>
   static void store_rows(float* to, int64_t above, Vector values) {
-    _mm512_mask_storeu_ps(to, rows_from(above), (__m512)values);
+    _mm512_mask_storeu_ps(to, rows_from<height>(above), (__m512)values);
   }
+  template <int height>
   [[gnu::target("avx512bf16")]] static void store_rows(bf16* to, int64_t above, Vector values) {
-    _mm256_mask_storeu_epi16(to, rows_from(above), (__m256i)_mm512_cvtneps_pbh((__m512)values));
+    _mm256_mask_storeu_epi16(to, rows_from<height>(above), (__m256i)_mm512_cvtneps_pbh((__m512)values));
   }
-  static __mmask16 rows_from(int64_t above) { return static_cast<__mmask16>(((1 << panel_rows) - 1) & -(1 << above)); }
+  template <int height>
+  static __mmask16 rows_from(int64_t above) {
+    return static_cast<__mmask16>(((1 << height) - 1) & -(1 << above));
+  }
 #else
+  template <int height>
   static void store_rows(float* to, int64_t above, Vector values) {
-    if (above == 0) return static_cast<void>(std::memcpy(to, &values, panel_rows * sizeof(float)));
-    for (int64_t r = above; r < panel_rows; ++r) to[r] = values[r];
+    if (above == 0) return static_cast<void>(std::memcpy(to, &values, height * sizeof(float)));
+    for (int64_t r = above; r < height; ++r) to[r] = values[r];
   }
 #endif
 };
