@@ -92,6 +92,10 @@ const Case cases[] = {{256, 256, 2048, true, false},
                       {193, 4001, 130, false, true, 2},
                       {211, 1100, 1026, false, false, 6},
                       {400, 96, 2050},
+                      {64, 256, 258, false, true},
+                      {37, 520, 130, false, true},
+                      {41, 520, 130},
+                      {2050, 272, 37, true},
                       {1100, 520, 1500, false, true},
                       {301, 1100, 70},
                       {1031, 261, 258},
@@ -168,7 +172,7 @@ TEST_CASE("products larger than a tile are right", "[matmul]") {
 TEST_CASE("a bias is added to every row of a product larger than a tile", "[matmul]") {
   for (const Case& c :
        {Case{300, 200, 150, false, true}, Case{128, 10, 700, false, true}, Case{70, 523, 257, false, true},
-        Case{199, 523, 258, false, true}, Case{530, 640, 129, false, true}})
+        Case{199, 523, 258, false, true}, Case{530, 640, 129, false, true}, Case{64, 256, 258, false, true}})
     for (Dtype dtype : {Dtype::f32, Dtype::bf16, Dtype::f16}) {
       const Tensor bias = matrix(1, c.n, c.n, 1, 4, dtype), y = empty({c.m, c.n}, dtype), got = empty({c.m, c.n});
       const Tensor x = operand(c.m, c.k, false, c, 1, dtype), w = operand(c.k, c.n, true, c, 2, dtype);
@@ -253,7 +257,7 @@ TEST_CASE("our own kernels are right for few rows, columns and terms, and leave 
                                       {Dtype::f16, Dtype::f32, 1.0f}})
     for (bool b_transposed : {false, true})
       for (int64_t m : {1, 12, 13, 25})
-        for (int64_t n : {1, 31, 33, 65})
+        for (int64_t n : {1, 31, 33, 37, 65})
           for (int64_t k : {2, 34, 45}) {
             const Case c{m, n, k, false, b_transposed, b_transposed ? 2 : 0};
             const Tensor a = operand(m, k, false, c, 1, dtype), b = operand(k, n, b_transposed, c, 2, dtype);

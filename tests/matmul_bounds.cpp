@@ -73,7 +73,7 @@ TEST_CASE("a product touches nothing beyond its operands", "[matmul]") {
         Case{261, 1030, 1003, false, true}, Case{5, 3, 7, false, true}, Case{203, 101, 66, false, false},
         Case{197, 512, 130, false, false}, Case{7, 33, 9, false, false}, Case{261, 135, 515, true, false},
         Case{135, 261, 515, true, false}, Case{389, 365, 2051, true, false}, Case{9, 17, 35, true, false},
-        Case{40, 300, 8200, false, false}})
+        Case{40, 300, 8200, false, false}, Case{64, 256, 258, false, true}, Case{2050, 272, 37, true, false}})
     for (auto [dtype, y_dtype] : {std::pair{Dtype::f32, Dtype::f32},
                                   {Dtype::bf16, Dtype::f32},
                                   {Dtype::bf16, Dtype::bf16},

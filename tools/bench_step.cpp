@@ -85,7 +85,7 @@ std::vector<RowSum> sum_up(const std::vector<Watched>& steps) {
   return rows;
 }
 
-void watch(Stepper& stepper, double seen, int64_t steps, StepTimes& out) {
+void watch(Stepper& stepper, const SeenKeys& seen, int64_t steps, StepTimes& out) {
   std::vector<Watched> watched;
   RowTimes times(seen);
   for (int64_t i = 0; i < steps; ++i) {

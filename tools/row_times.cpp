@@ -20,9 +20,10 @@ double bytes_of(const View& view) {
 double count(const View& view) { return static_cast<double>(view.numel()); }
 
 /// Of a product, or of so many passes of one [queries, keys] x [keys, head] product over attention.
-double flops_of(std::string_view row, std::span<const View> views, double seen) {
+double flops_of(std::string_view row, std::span<const View> views, const SeenKeys& seen) {
   const auto attention = [&](const View& q, const View& k, int products) {
-    return 2.0 * products * count(q) * seen * static_cast<double>(k.size(-2));
+    const double part = q.size(-2) == k.size(-2) ? seen.of_all : seen.of_some;
+    return 2.0 * products * count(q) * part * static_cast<double>(k.size(-2));
   };
   if (row == "matmul" || row == "linear" || row == "scaled_matmul")
     return 2 * count(views[0]) * static_cast<double>(views[1].size(-1));
@@ -33,7 +34,7 @@ double flops_of(std::string_view row, std::span<const View> views, double seen) 
 
 }  // namespace
 
-RowWork work_of(std::string_view row, std::span<const View> views, double seen) {
+RowWork work_of(std::string_view row, std::span<const View> views, const SeenKeys& seen) {
   RowWork work{.flops = flops_of(row, views, seen)};
   for (const View& view : views) work.held += bytes_of(view);
   // Of a table by index only the rows that are met count, each as if it were met once; and of one that is scattered

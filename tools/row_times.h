@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cinta/backends/kernel.h"
+#include "tools/sample_step.h"
 
 namespace cinta::tools {
 
@@ -13,8 +14,7 @@ struct RowWork {
   double bytes = 0;  ///< of tensors read and written, each once; one updated in place counts twice
   double held = 0;   ///< the same, but each counts once
 };
-/// `seen`: the part of all pairs of a query and a key that attention computes, where not all are of one sequence.
-RowWork work_of(std::string_view row, std::span<const View> views, double seen = 1);
+RowWork work_of(std::string_view row, std::span<const View> views, const SeenKeys& seen = {});
 
 /// While alive, times the CPU's rows. What a row calls is its own time. All calls come from one thread.
 class RowTimes : public RowWatcher {
@@ -25,7 +25,7 @@ class RowTimes : public RowWatcher {
     RowWork work;
   };
 
-  explicit RowTimes(double seen = 1) : seen_(seen) { watch_rows(cpu, this); }
+  explicit RowTimes(const SeenKeys& seen = {}) : seen_(seen) { watch_rows(cpu, this); }
   ~RowTimes() override { watch_rows(cpu, nullptr); }
   RowTimes(const RowTimes&) = delete;
   RowTimes& operator=(const RowTimes&) = delete;
@@ -37,7 +37,7 @@ class RowTimes : public RowWatcher {
   std::vector<Call> calls;
 
  private:
-  double seen_;
+  SeenKeys seen_;
   int depth_ = 0;
 };
 

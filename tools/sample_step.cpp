@@ -59,7 +59,7 @@ struct Sequences {
   models::TokenBatch batch;
   Tensor rows = {};
   int64_t tokens = 0;
-  double seen = 1;
+  SeenKeys seen = {};
 };
 
 Sequences whole(const Source& source, const SampleTokens& tokens, int64_t vocabulary) {
@@ -71,19 +71,23 @@ Sequences whole(const Source& source, const SampleTokens& tokens, int64_t vocabu
 
 Sequences ragged(const Source& source, const SampleTokens& tokens, int64_t vocabulary) {
   require(tokens.sequence > 2, "sample", Where(), "ragged sequences of at least 3 tokens, given ", tokens.sequence);
-  data::Batch batch{.ids = Source::words("ids", vocabulary, tokens.batch * tokens.sequence)};
+  data::Batch batch;
+  batch.ids = Source::words("ids", vocabulary, tokens.batch * tokens.sequence);
+  double pairs = 0, of_read = 0;  // queries times keys of all tokens, and of those that a head reads
   for (int64_t more : Source::words("lengths", tokens.sequence - 2, tokens.batch)) {
     const int64_t length = 2 + more, before = static_cast<int64_t>(batch.lengths.size()) * tokens.sequence;
     batch.lengths.push_back(static_cast<int32_t>(length));
     const int64_t masked = tokens.masked ? std::max<int64_t>(1, tokens.masked * length / tokens.sequence) : 0;
     for (int64_t i = 0; i < masked; ++i) batch.rows.push_back(before + i * length / masked);
+    pairs += static_cast<double>(length * length);
+    of_read += static_cast<double>(std::max<int64_t>(1, masked) * length);  // without masked ones the first is read
   }
   const data::Batch packed = data::packed(batch);
   Sequences out{.batch = train::token_batch(packed, source.device), .tokens = packed.offsets.back()};
-  if (tokens.masked) out.rows = from_values(packed.rows, {static_cast<int64_t>(packed.rows.size())}, source.device);
-  double pairs = 0;
-  for (const double length : batch.lengths) pairs += length * length;
-  out.seen = pairs / std::pow(static_cast<double>(packed.ids.size()), 2);
+  const auto all = static_cast<int64_t>(packed.ids.size()), rows = static_cast<int64_t>(packed.rows.size());
+  if (tokens.masked) out.rows = from_values(packed.rows, {rows}, source.device);
+  out.seen = {pairs / static_cast<double>(all * all),
+              of_read / static_cast<double>(std::max(rows, tokens.batch) * all)};
   return out;
 }
 
@@ -156,6 +160,8 @@ SampleStep sample_step(const SampleModel& model, SampleTokens tokens, Device dev
     tokens.masked = std::max<int64_t>(1, std::llround(0.15 * static_cast<double>(tokens.sequence)));
   require(tokens.masked <= tokens.sequence, "sample", Where(), "masked tokens fit a sequence of ", tokens.sequence,
           ", given ", tokens.masked);
+  require(!tokens.ragged || name != "CharacterTransformer", "sample", Where(), "a ", name,
+          " takes no ragged sequences");
   const auto labels = [&](int64_t bound, const Shape& shape) { return source.indices("labels", bound, shape); };
   const Sequences all = (tokens.ragged ? ragged : whole)(source, tokens, config.vocab_size);
   const models::TokenBatch& batch = all.batch;
@@ -166,7 +172,6 @@ SampleStep sample_step(const SampleModel& model, SampleTokens tokens, Device dev
         config, device, policy, all, [=](const auto& bert) { return cross_entropy(bert(batch), classes); });
   }
   if (name == "CharacterTransformer") {
-    require(!tokens.ragged, "sample", Where(), "a ", name, " takes no ragged sequences");
     const Tensor next = labels(config.vocab_size, batch.ids.shape());
     inputs.ready();
     return step_of<models::CharacterTransformer>(config, device, policy, all, [=](const auto& characters) {

@@ -17,12 +17,18 @@ class App;
 
 namespace cinta::tools {
 
+/// The part of a batch's tokens that are keys to a query, on average over all tokens and over those that a head reads,
+/// which alone are queries in the last layer.
+struct SeenKeys {
+  double of_all = 1, of_some = 1;
+};
+
 struct SampleStep {
   std::unique_ptr<models::Module> model;
   std::function<Tensor()> loss;
   std::optional<autograd::Autocast> autocast = {};  ///< the types of a step; none: as the weights are
-  int64_t tokens = 0;                               ///< real ones
-  double seen = 1;                                  ///< part of a batch's pairs of tokens that are of one sequence
+  int64_t tokens = 0;                               ///< of a BERT, without what a batch is filled up with
+  SeenKeys seen = {};
 };
 
 /// What a step is made for.
@@ -46,7 +52,7 @@ struct SampleTokens {
   bool ragged = false;
 };
 struct SampleInputs {
-  bool zeros = false;                   ///< and not random numbers, which take time
+  bool zeros = false;                   ///< and not random numbers, which take time; not if sequences are ragged
   std::function<void()> ready = [] {};  ///< called when the inputs are there, and the model is not
 };
 /// Throws ValueError for sequences longer than the model's table of positions, ragged ones of fewer than 3 tokens, and

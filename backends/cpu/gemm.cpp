@@ -69,14 +69,15 @@ bool fast_along_rows(const Gemm& p) {
 /// [160,3072]^T x [160,768] 196, 222; [128,1024]^T x [128,1024] 198, 214; [32,1024]^T x [32,32] 76, 100; but
 /// [64,1024]^T x [64,48] 114, 109. Large ones go past the caches, bf16: [144,30522]^T x [144,256] 367, 402;
 /// [32,768]^T x [32,3072] 278, 364; f32: [64,30522]^T x [64,256] 196, 210; [32,768]^T x [32,768] 179, 203; but
-/// [160,768]^T x [160,768] 217, 215; and not if their rows are no whole lines, bf16: [64,5018]^T x [64,338] 338, 206.
+/// [160,768]^T x [160,768] 217, 215; and not if their rows are no whole lines, bf16: [64,5018]^T x [64,338] 338, 206,
+/// or are added to what is there: [144,30522]^T x [144,256] 352, 302.
 bool fast_down_rows(const Gemm& p) {
   const int64_t narrower = std::min(p.m, p.n);
-  const bool passes_caches = narrower >= 128 && p.m * p.n >= 1 << 19 && p.y.whole_lines();
-  if (passes_caches && (p.a.dtype == Dtype::bf16 || p.m >= 2048 || p.k < 128)) return p.k >= 16;
+  const bool passes_caches = narrower >= 128 && p.m * p.n >= least_streamed && p.y.whole_lines() && p.beta == 0;
+  if (passes_caches && p.k >= 16 && (p.a.dtype == Dtype::bf16 || p.m >= 2048 || p.k < 128)) return true;
   if (p.a.dtype == Dtype::bf16) return p.k >= 256 && narrower >= 128 && p.m * p.n * p.k >= 1 << 24;
   if (p.a.collides(p.a.column) || p.b.collides(p.b.row)) return narrower >= 32;
-  if (p.m >= 2048) return p.k >= 192 && p.n >= 128 && p.y.whole_lines();
+  if (p.m >= 2048) return p.k >= 192 && p.n >= 128;
   return p.k >= 512 && narrower >= 512 && p.n >= 1024;
 }
 
@@ -110,20 +111,19 @@ bool fast_transposed(const Gemm& p, int64_t most_rows) {
 /// transposed and not: [72,256] x [1024,256]^T 297, 390; [108,784] x [512,784]^T 344, 409; but [64,256] x [256,256]^T
 /// 366, 355; [28,1940] x [196,1940]^T 270, 179.
 bool fast_as_it_lies(const Gemm& p) {
-  const auto up_to = [](int64_t x, int64_t step) { return (x + step - 1) / step * step; };
   const int64_t words = p.a.dtype == Dtype::bf16 ? p.k / 2 : p.k;
-  return p.m > 24 && !p.rows_collide() && (up_to(p.m, 12) + 8) * words <= up_to(p.m, 32) * (words + 12);
+  return p.m > 24 && !p.rows_collide() && (round_up(p.m, 12) + 8) * words <= round_up(p.m, 32) * (words + 12);
 }
 
 bool has_few_columns(const Gemm& p) { return p.b.row == 1 && p.n <= 16; }
 
 /// Products that take little longer than oneDNN takes to begin. Zen 4, f32: [64,128] x [10,128]^T 21, transposed 39;
 /// [64,64] x [32,64]^T 39, 82, transposed 67; [64,10] x [10,128] 34, 46; [64,64]^T x [64,64] 57, 98; but [320,256] x
-/// [2,256]^T 15, transposed 12. bf16: [128,64] x [64,64]^T 217, 252; [128,10] x [10,512] 107, 134; [128,10]^T x
-/// [128,512] 138, 181; [64,64]^T x [64,256] 248, 280; but [128,512] x [10,512]^T 163, transposed 102.
+/// [2,256]^T 15, 12. bf16: [128,64] x [64,64]^T 217, 252; [128,10] x [10,512] 107, 134; [128,10]^T x
+/// [128,512] 138, 181; [64,64]^T x [64,256] 248, 280; but [128,512] x [10,512]^T 163, 102.
 bool is_little(const Gemm& p) {
-  const bool few_of_long_rows = has_few_columns(p) && p.m * p.k > 1 << 15;
-  return !few_of_long_rows && p.m * p.n * p.k <= (p.a.dtype == Dtype::bf16 ? 1 << 20 : 1 << 18);
+  const bool few_of_many = has_few_columns(p) && p.m * p.k > 1 << 15;
+  return !few_of_many && p.m * p.n * p.k <= (p.a.dtype == Dtype::bf16 ? 1 << 20 : 1 << 18);
 }
 
 }  // namespace
@@ -157,7 +157,7 @@ bool fast_gemm(const Gemm& product) {
   if (highest.level == isa_amx && highest.function(product)) return true;
   const bool on_a_xeon = is_wide_xeon() && product.a.dtype == Dtype::f32;
   if (isa_level() != isa_avx512_bf16 && !on_a_xeon) return false;
-  const bool turned = on_a_xeon || !fast_as_it_lies(product);
+  const bool turned = on_a_xeon || !fast_as_it_lies(product) || !(is_little(product) || fast_along_rows(product));
   if (turned && fast_transposed(product, 128) && special_gemm(product.transposed())) return true;
   if (on_a_xeon) return fast_on_a_xeon(product) && special_gemm(product);
   if (is_little(product))

@@ -37,10 +37,9 @@ bool multiply_parts(const Gemm& p) {
   const int64_t longest = p.m * p.n <= few ? 1024 : 2048;  // as each part has results of its own
   const bool fits = p.k >= least && p.m <= most && p.n <= most && p.a.column == 1 && p.b.column == 1;
   if (!fits || p.bias.data || p.alpha != 1 || p.of_many) return false;  // in a batch, each thread does a whole
-  const auto up_to = [](int64_t x, int64_t step) { return (x + step - 1) / step * step; };
-  const int64_t count = up_to(p.k / longest + 1, evenly);
+  const int64_t count = round_up(p.k / longest + 1, evenly);
   // About equal, the first the longest, so that it takes as much workspace as any.
-  const auto begin_of = [&](int64_t i) { return std::min(p.k, up_to((i * p.k + count - 1) / count, 32)); };
+  const auto begin_of = [&](int64_t i) { return std::min(p.k, round_up((i * p.k + count - 1) / count, 32)); };
   const CategoryScope scope(Category::workspace);
   const Tensor parts = empty({count, p.m, p.n});
   float* sums = parts.view().as<float>();

@@ -7,7 +7,7 @@
 #include <immintrin.h>
 #endif
 
-#include "cinta/core/dtype.h"
+#include "cinta/backends/cpu/gemm.h"
 
 #include "cinta/backends/cpu/isa_begin.h"
 
@@ -22,8 +22,6 @@ typedef float Vector __attribute__((vector_size(vector_bytes)));
 
 /// panel_rows x panel_columns sums fill the vector registers.
 inline constexpr int vector_width = vector_bytes / sizeof(float), panel_columns = 2 * vector_width;
-
-constexpr int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
 /// How a tile walks through a: its rows lie `stride` words apart and each runs along the sum, or every word along the
 /// sum lies `stride` behind the one before, and the rows side by side.
@@ -103,6 +101,7 @@ struct PutTile {
   float scale;
   bool add;
 
+  template <int rows>
   void prepare() const {}
   template <class V, int rows>
   [[gnu::always_inline]] void operator()(const V (&left)[rows], const V (&right)[rows]) const {
@@ -157,14 +156,14 @@ struct FloatTile {
     });
   }
 
-  /// The same to where `put` brings it: put.prepare() comes first, put(left, right) has the sums of each row.
+  /// The same to where `put` brings it: put.prepare<rows>() comes first, put(left, right) has the sums of each row.
   /// A function of its own, since among other code the compiler finds no registers for b and fetches it from memory for
   /// every product.
   template <Walk walk, int rows = panel_rows, class Put, class Ahead = NothingAhead>
   [[gnu::noinline]] static void multiply_to(const Put& put, const float* a, int64_t a_stride, const float* b,
                                             int64_t b_stride, int64_t words, const Ahead& coming = {}) {
     Ahead ahead = coming;  // taken apart; a copy on the stack would wait for all that was stored before
-    put.prepare();
+    put.template prepare<rows>();
     Vector left[rows]{}, right[rows]{};
     LeftWords<walk, rows, vector_bytes == 64 ? 2 : 4> column(a, a_stride);
     const auto multiply_word = [&](int step) __attribute__((always_inline)) {
@@ -238,7 +237,7 @@ struct Bf16Tile {
                                                                           int64_t b_stride, int64_t words,
                                                                           const Ahead& coming = {}) {
     Ahead ahead = coming;
-    put.prepare();
+    put.template prepare<rows>();
     __m512 left[rows]{}, right[rows]{};
     LeftWords<walk, rows> column(a, a_stride);
     for (int64_t w = 0; w < words; ++w, column.advance(1), ahead.fetch(), b += b_stride) {

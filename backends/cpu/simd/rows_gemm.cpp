@@ -26,9 +26,10 @@ struct PutF32 {
   const float* bias;
   bool add;
 
+  template <int rows>
   [[gnu::always_inline]] void prepare() const {
 #pragma GCC unroll 16
-    for (int i = 0; i < panel_rows; ++i) prefetch_to_write(y + i * pitch, 2 * vector_bytes);
+    for (int i = 0; i < rows; ++i) prefetch_to_write(y + i * pitch, 2 * vector_bytes);
   }
   template <int rows>
   [[gnu::always_inline]] void operator()(const Vector (&left)[rows], const Vector (&right)[rows]) const {
@@ -51,9 +52,10 @@ struct PutBf16 {
   int64_t pitch;
   const float* bias;
 
+  template <int rows>
   [[gnu::always_inline]] void prepare() const {
 #pragma GCC unroll 16
-    for (int i = 0; i < panel_rows; ++i) prefetch_to_write(y + i * pitch, vector_bytes);
+    for (int i = 0; i < rows; ++i) prefetch_to_write(y + i * pitch, vector_bytes);
   }
   template <int rows>
   [[gnu::target("avx512bf16"), gnu::always_inline]] void operator()(const __m512 (&left)[rows],
@@ -99,16 +101,20 @@ struct Job {
 
   /// What a tile of the loop multiplies: a block of rows of a by a stripe of b.
   struct Place {
-    int64_t stripe, block, begin, end;  ///< begin, end: rows
-    int64_t end_of_half;                ///< rows of the half that the block is of
-    bool ends_half;                     ///< the next tile has the next stripe
+    int64_t stripe, first, count;  ///< first, count: its panels
+    int64_t block, begin, end;     ///< begin, end: rows
+    int64_t end_of_half;           ///< rows of the half that the block is of
+    bool ends_half;                ///< the next tile has the next stripe
   };
   Place place_of(int64_t tile) const {
     const int64_t of_half = blocks / halves, half = tile / (of_half * stripes), block = half * of_half + tile % of_half;
     const auto first_row = [&](int64_t of) {
       return std::min(p.m, of * ((p.m + panel_rows - 1) / panel_rows) / blocks * panel_rows);
     };
-    return {.stripe = tile / of_half % stripes,
+    const int64_t stripe = tile / of_half % stripes, first = first_of(stripe);
+    return {.stripe = stripe,
+            .first = first,
+            .count = first_of(stripe + 1) - first,
             .block = block,
             .begin = first_row(block),
             .end = first_row(block + 1),
@@ -123,8 +129,10 @@ struct Job {
     int64_t columns;  ///< of the largest stripe
   };
   Room take_room() const {
-    const int64_t most = (panels + stripes - 1) / stripes, columns = most * panel_columns,
-                  of_packed = most * b.panel_words(), of_widened = widens<Tile> ? panel_rows * widened_pitch() : 0,
+    // A plan asks one of many products, of which shorter ones may have fewer and so larger stripes.
+    const int64_t most = p.of_many ? panels : (panels + stripes - 1) / stripes, columns = most * panel_columns,
+                  of_packed = std::min(most * b.panel_words(), most_packed() / 4 + b.panel_words()),
+                  of_widened = widens<Tile> ? panel_rows * widened_pitch() : 0,
                   of_left = packs ? packed_left_words(p.k) : of_widened,
                   of_lines = by_lines() ? panel_rows * columns : 0;
     float* all = scratch<float>(of_packed + columns + of_left + of_lines, Workspace::tile);
@@ -139,7 +147,8 @@ struct Job {
     pack(at.stripe, room);
     const bool packs_for_all = shared && at.stripe == 0,
                finds_packed = shared && at.stripe > 0 && shared->is_whole(at.block);
-    int64_t line = 0;  // of the next stripe
+    Coming next;
+    if (at.ends_half && at.stripe + 1 < stripes) next.stripe = stripe_at(at.stripe + 1);
     for (int64_t i = at.begin; i < at.end; i += panel_rows) {
       const int64_t lowest = std::min(i, p.m - panel_rows);  // of a, at the lower edge, rows that were done before, too
       const Left left = finds_packed ? Left{shared->panel(i), panel_rows}
@@ -148,26 +157,29 @@ struct Job {
       const LinesAhead rows = !comes_next    ? LinesAhead{}
                               : finds_packed ? shared->lines(i + panel_rows)
                                              : lines_of_left(i + panel_rows);
-      with_height(p.m - i, [&]<int height>() { line = multiply_rows<height>(at, room, i, left, rows, line); });
+      with_height(p.m - i, [&]<int height>() { multiply_rows<height>(at, room, i, left, rows, next); });
     }
     if (packs_for_all) shared->set_whole(at.block);
   }
 
+  /// The stripe that this thread packs next, if it is to be fetched already, and which line of it comes next.
+  struct Coming {
+    std::optional<Operand> stripe = {};
+    int64_t line = 0;
+  };
+
   /// `height` rows of y from row i on, or those there are: the first of the tile may have been done before. `rows` are
-  /// fetched meanwhile, and of the next stripe what comes from `line` on; returns where that ends.
+  /// fetched with the last panel, the next stripe with the others.
   template <int height>
-  int64_t multiply_rows(const Place& at, const Room& room, int64_t i, const Left& left, const LinesAhead& rows,
-                        int64_t line) const {
-    const int64_t above = std::max<int64_t>(0, i + height - p.m), skipped = panel_rows - height,
-                  first = first_of(at.stripe), count = first_of(at.stripe + 1) - first;
-    const Operand next = stripe_at(std::min(at.stripe + 1, stripes - 1));
-    const bool next_is_due = at.ends_half && at.stripe + 1 < stripes;
-    for (int64_t c = 0; c < count; ++c) {
+  void multiply_rows(const Place& at, const Room& room, int64_t i, const Left& left, const LinesAhead& rows,
+                     Coming& next) const {
+    const int64_t above = std::max<int64_t>(0, i + height - p.m), skipped = panel_rows - height;
+    for (int64_t c = 0; c < at.count; ++c) {
       LinesAhead ahead;
-      if (c + 1 == count && rows.next)
+      if (c + 1 == at.count && rows.next)
         ahead = rows;
-      else if (next_is_due)
-        ahead = next.lines(std::exchange(line, line + b.words() / Tile::words_per_line));
+      else if (next.stripe)
+        ahead = next.stripe->lines(std::exchange(next.line, next.line + b.words() / Tile::words_per_line));
       const auto multiply_to = [&](const auto& put) {
         const float* right = room.packed + c * b.panel_words();
         if constexpr (packs_left<Tile>)
@@ -181,12 +193,11 @@ struct Job {
       if (by_lines())
         multiply_to(PutF32{room.lines + c * panel_columns, room.columns, bias, false});
       else
-        multiply_panel<height>(i - above, above, (first + c) * panel_columns, bias, multiply_to);
+        multiply_panel<height>(i - above, above, (at.first + c) * panel_columns, bias, multiply_to);
     }
     if (by_lines())
-      for (int64_t r = above, j = first * panel_columns; r < height; ++r)
+      for (int64_t r = above, j = at.first * panel_columns; r < height; ++r)
         store(p.y.dtype, p.y.at(i - above + r, j), 0, 1, room.lines + r * room.columns, stripe_at(at.stripe).strips);
-    return line;
   }
 
   /// panel_rows rows of a where they lie, from row i on.

@@ -20,9 +20,6 @@ constexpr int64_t most_steps = 1024;   ///< of the sum, for which the kept opera
 constexpr int64_t most_block = 256;    ///< steps that are packed at once: the next ones come meanwhile
 constexpr int64_t most_kept = 1024;    ///< strips that every thread keeps
 constexpr int64_t most_striped = 192;  ///< strips that are packed at once
-/// Results of at least so many values go past the caches, unless this product reads them again. BERT-base's, of 2.3 MB
-/// and more, and decoders' gained by it (see docs/rows.md); those of an MLP are smaller, and their update finds them.
-constexpr int64_t least_streamed = 1 << 19;
 
 inline void stream_vector(float* to, Vector values) {
 #if CINTA_ISA_LEVEL == 2
@@ -39,6 +36,7 @@ struct StreamTile {
   int64_t stride;
   float scale;
 
+  template <int rows>
   void prepare() const {}
   template <class V>
   [[gnu::always_inline]] void operator()(const V* left, const V* right) const {
