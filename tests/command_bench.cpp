@@ -4,8 +4,10 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <tuple>
 
 #include "cinta/backends/kernel.h"
+#include "cinta/core/random.h"
 #include "cinta/models/bert/config.h"
 #include "cinta/train/timing.h"
 #include "command_helpers.h"
@@ -146,20 +148,29 @@ TEST_CASE("cinta bench step says what dropout a step has and what it does withou
 TEST_CASE("cinta bench step lays sequences of many lengths end to end", "[command_bench]") {
   const Scratch scratch;
   const Arguments ragged{"--batch=4", "--ragged", "--steps=2", "--config"};
-  const json two = bench(Arguments{"step", "--sequence=3", "--masked=1"} + ragged + Arguments{small_bert(scratch)});
-  CHECK(two.at("tokens") == 4 * 2);
-  // Filled up to 32 tokens; of the last layer the one masked token of each sequence. Two products of queries and keys.
-  const double pairs = 4 * 2 * 2, last = 4 * 2;
-  CHECK(done(row_of(two, "attention", "forward"), "gflops") == Approx(1e-9 * 2 * 2 * 32 * (pairs + last)));
-  const json many = bench(Arguments{"step", "--sequence=16"} + ragged + Arguments{small_bert(scratch)});
-  check_step(many, 2);
-  const auto tokens = many.at("tokens").get<int64_t>();
-  CHECK(tokens > 4 * 2);
-  CHECK(tokens < 4 * 15);
-  CHECK(many.at("tokens_a_second").get<double>() ==
-        Approx(static_cast<double>(tokens) / (1e-3 * many.at("step_ms").at("median").get<double>())));
-  for (const char* name : {"BertForSequenceClassification", "BertForPreTraining"})
-    check_step(bench(Arguments{"step", "--sequence=8"} + ragged + Arguments{small_bert(scratch, name)}), 2);
+  int64_t tokens = 0;
+  double pairs = 0, of_masked = 0, of_first = 0;  // of a query and a key: of all tokens, and of those that a head reads
+  for (uint32_t i = 0; i < 4; ++i) {
+    const int64_t length = 2 + random_word(0, stream_id("lengths"), 0, i) % 14;
+    tokens += length;
+    pairs += static_cast<double>(length * length);
+    of_masked += static_cast<double>(std::max<int64_t>(1, 3 * length / 16) * length);
+    of_first += static_cast<double>(length);
+  }
+  // The first layer's queries are all tokens, the last one's those that a head reads; two products of queries and keys.
+  for (const auto& [name, masked, of_last] :
+       {std::tuple{"BertForMaskedLM", "--masked=3", of_masked},
+        {"BertForPreTraining", "--masked=3", of_masked + of_first},
+        {"BertForSequenceClassification", "--dropout=0", of_first}}) {  // which guesses no masked tokens
+    INFO(name);
+    const json step = bench(Arguments{"step", "--sequence=16", masked} + ragged + Arguments{small_bert(scratch, name)});
+    check_step(step, 2);
+    CHECK(step.at("ragged") == true);
+    CHECK(step.at("tokens") == tokens);
+    CHECK(step.at("tokens_a_second").get<double>() ==
+          Approx(static_cast<double>(tokens) / (1e-3 * step.at("step_ms").at("median").get<double>())));
+    CHECK(done(row_of(step, "attention", "forward"), "gflops") == Approx(1e-9 * 2 * 2 * 32 * (pairs + of_last)));
+  }
   const Finished told =
       run_cinta(Arguments{"bench", "step", "--sequence=3", "--masked=3"} + ragged + Arguments{small_bert(scratch)});
   CHECK(told.out.find("batch of 4 x 2 to 2 tokens, 8 in all, laid end to end, 3 of each 3 masked") !=

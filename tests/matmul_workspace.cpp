@@ -24,12 +24,12 @@ TEST_CASE("a rehearsal asks for the workspace that products take", "[matmul]") {
   const PretendedWideXeon pretended(true);  // whose products take most
   // Layers' outputs, of few stripes and of many, in one group of rows and in two; their inputs' gradients; weights'
   // gradients, of one block of the sum, of several, and in two halves, which by their own lengths would be cut into
-  // different blocks; and a sum in parts.
+  // different blocks; and sums in parts, of which later ones may have fewer and so larger stripes.
   for (const Case& c :
        {Case{33, 17, 9, false, false}, Case{261, 391, 70, false, true}, Case{131, 1030, 1003, false, true},
         Case{610, 150, 8000, false, true}, Case{1030, 768, 300, false, false}, Case{261, 135, 515, true, false},
         Case{1024, 512, 1024, true, false}, Case{2048, 32, 2178, true, false}, Case{2048, 128, 2178, true, false},
-        Case{389, 365, 2051, true, false}, Case{40, 300, 8200, false, false}})
+        Case{389, 365, 2051, true, false}, Case{40, 300, 8200, false, false}, Case{64, 640, 9920, false, false}})
     for (Dtype dtype : {Dtype::f32, Dtype::bf16}) {
       INFO(c.m << "x" << c.n << "x" << c.k << " " << c.a_transposed << c.b_transposed << " " << name_of(dtype));
       const auto operand = [dtype](int64_t rows, int64_t columns, bool transposed) {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cinta/backends/kernel.h"
-#include "tools/sample_step.h"
+#include "tools/seen_keys.h"
 
 namespace cinta::tools {
 

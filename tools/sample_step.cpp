@@ -69,25 +69,26 @@ Sequences whole(const Source& source, const SampleTokens& tokens, int64_t vocabu
   return out;
 }
 
-Sequences ragged(const Source& source, const SampleTokens& tokens, int64_t vocabulary) {
+/// `reads_first`: a head reads the first token of each sequence, besides the masked ones.
+Sequences ragged(const Source& source, const SampleTokens& tokens, int64_t vocabulary, bool reads_first) {
   require(tokens.sequence > 2, "sample", Where(), "ragged sequences of at least 3 tokens, given ", tokens.sequence);
   data::Batch batch;
   batch.ids = Source::words("ids", vocabulary, tokens.batch * tokens.sequence);
-  double pairs = 0, of_read = 0;  // queries times keys of all tokens, and of those that a head reads
+  double pairs = 0, read = 0, pairs_of_read = 0;  // pairs of a query and a key
   for (int64_t more : Source::words("lengths", tokens.sequence - 2, tokens.batch)) {
     const int64_t length = 2 + more, before = static_cast<int64_t>(batch.lengths.size()) * tokens.sequence;
     batch.lengths.push_back(static_cast<int32_t>(length));
     const int64_t masked = tokens.masked ? std::max<int64_t>(1, tokens.masked * length / tokens.sequence) : 0;
     for (int64_t i = 0; i < masked; ++i) batch.rows.push_back(before + i * length / masked);
     pairs += static_cast<double>(length * length);
-    of_read += static_cast<double>(std::max<int64_t>(1, masked) * length);  // without masked ones the first is read
+    read += static_cast<double>(masked + reads_first);
+    pairs_of_read += static_cast<double>((masked + reads_first) * length);
   }
   const data::Batch packed = data::packed(batch);
   Sequences out{.batch = train::token_batch(packed, source.device), .tokens = packed.offsets.back()};
-  const auto all = static_cast<int64_t>(packed.ids.size()), rows = static_cast<int64_t>(packed.rows.size());
-  if (tokens.masked) out.rows = from_values(packed.rows, {rows}, source.device);
-  out.seen = {pairs / static_cast<double>(all * all),
-              of_read / static_cast<double>(std::max(rows, tokens.batch) * all)};
+  if (tokens.masked) out.rows = from_values(packed.rows, {static_cast<int64_t>(packed.rows.size())}, source.device);
+  const auto all = static_cast<double>(packed.ids.size());
+  out.seen = {pairs / (all * all), pairs_of_read / (read * all)};
   return out;
 }
 
@@ -163,7 +164,8 @@ SampleStep sample_step(const SampleModel& model, SampleTokens tokens, Device dev
   require(!tokens.ragged || name != "CharacterTransformer", "sample", Where(), "a ", name,
           " takes no ragged sequences");
   const auto labels = [&](int64_t bound, const Shape& shape) { return source.indices("labels", bound, shape); };
-  const Sequences all = (tokens.ragged ? ragged : whole)(source, tokens, config.vocab_size);
+  const Sequences all = tokens.ragged ? ragged(source, tokens, config.vocab_size, name != "BertForMaskedLM")
+                                      : whole(source, tokens, config.vocab_size);
   const models::TokenBatch& batch = all.batch;
   if (name == "BertForSequenceClassification") {
     const Tensor classes = labels(config.num_labels, {tokens.batch});

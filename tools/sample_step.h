@@ -10,18 +10,13 @@
 #include "cinta/autograd/checkpoint.h"
 #include "cinta/models/bert/bert.h"
 #include "cinta/models/module.h"
+#include "tools/seen_keys.h"
 
 namespace CLI {
 class App;
 }
 
 namespace cinta::tools {
-
-/// The part of a batch's tokens that are keys to a query, on average over all tokens and over those that a head reads,
-/// which alone are queries in the last layer.
-struct SeenKeys {
-  double of_all = 1, of_some = 1;
-};
 
 struct SampleStep {
   std::unique_ptr<models::Module> model;
@@ -52,7 +47,7 @@ struct SampleTokens {
   bool ragged = false;
 };
 struct SampleInputs {
-  bool zeros = false;                   ///< and not random numbers, which take time; not if sequences are ragged
+  bool zeros = false;                   ///< and not random numbers, which take time; of ragged sequences, labels alone
   std::function<void()> ready = [] {};  ///< called when the inputs are there, and the model is not
 };
 /// Throws ValueError for sequences longer than the model's table of positions, ragged ones of fewer than 3 tokens, and

@@ -129,13 +129,13 @@ struct Job {
     int64_t columns;  ///< of the largest stripe
   };
   Room take_room() const {
+    const int64_t columns = (panels + stripes - 1) / stripes * panel_columns;
     // A plan asks one of many products, of which shorter ones may have fewer and so larger stripes.
-    const int64_t most = p.of_many ? panels : (panels + stripes - 1) / stripes, columns = most * panel_columns,
-                  of_packed = std::min(most * b.panel_words(), most_packed() / 4 + b.panel_words()),
+    const int64_t asked = p.of_many ? panels * panel_columns : columns,
+                  of_packed = std::min(asked / panel_columns * b.panel_words(), most_packed() / 4 + b.panel_words()),
                   of_widened = widens<Tile> ? panel_rows * widened_pitch() : 0,
-                  of_left = packs ? packed_left_words(p.k) : of_widened,
-                  of_lines = by_lines() ? panel_rows * columns : 0;
-    float* all = scratch<float>(of_packed + columns + of_left + of_lines, Workspace::tile);
+                  of_left = packs ? packed_left_words(p.k) : of_widened, of_lines = by_lines() ? panel_rows * asked : 0;
+    float* all = scratch<float>(of_packed + asked + of_left + of_lines, Workspace::tile);
     float *bias = all + of_packed, *left = bias + columns;
     return {all, bias, left, left + of_left, columns};
   }
@@ -195,9 +195,10 @@ struct Job {
       else
         multiply_panel<height>(i - above, above, (at.first + c) * panel_columns, bias, multiply_to);
     }
-    if (by_lines())
-      for (int64_t r = above, j = at.first * panel_columns; r < height; ++r)
-        store(p.y.dtype, p.y.at(i - above + r, j), 0, 1, room.lines + r * room.columns, stripe_at(at.stripe).strips);
+    if (!by_lines()) return;
+    const int64_t j = at.first * panel_columns, exist = std::min(at.count * panel_columns, p.n - j);
+    for (int64_t r = above; r < height; ++r)
+      store(p.y.dtype, p.y.at(i - above + r, j), 0, 1, room.lines + r * room.columns, exist);
   }
 
   /// panel_rows rows of a where they lie, from row i on.
