@@ -119,8 +119,8 @@ bool has_few_columns(const Gemm& p) { return p.b.row == 1 && p.n <= 16; }
 
 /// Products that take little longer than oneDNN takes to begin. Zen 4, f32: [64,128] x [10,128]^T 21, transposed 39;
 /// [64,64] x [32,64]^T 39, 82, transposed 67; [64,10] x [10,128] 34, 46; [64,64]^T x [64,64] 57, 98; but [320,256] x
-/// [2,256]^T 15, 12. bf16: [128,64] x [64,64]^T 217, 252; [128,10] x [10,512] 107, 134; [128,10]^T x
-/// [128,512] 138, 181; [64,64]^T x [64,256] 248, 280; but [128,512] x [10,512]^T 163, 102.
+/// [2,256]^T 15, 12. bf16: [128,64] x [64,64]^T 217, 252; [128,10] x [10,512] 107, 134; [128,10]^T x [128,512] 138,
+/// 181; [64,64]^T x [64,256] 248, 280; but [128,512] x [10,512]^T 163, 102.
 bool is_little(const Gemm& p) {
   const bool few_of_many = has_few_columns(p) && p.m * p.k > 1 << 15;
   return !few_of_many && p.m * p.n * p.k <= (p.a.dtype == Dtype::bf16 ? 1 << 20 : 1 << 18);
@@ -144,25 +144,24 @@ void gemm(const Gemm& product) {
 }
 
 bool fast_gemm(const Gemm& product) {
-  if (isa_level() == isa_avx2) {
-    if (product.k >= 32 && product.n < 4096 && fast_transposed(product, 64) && special_gemm(product.transposed()))
-      return true;
-    return fast_with_avx2(product) && special_gemm(product);
-  }
+  const auto multiply_if = [&](bool transposed, bool as_it_is) {
+    return (transposed && special_gemm(product.transposed())) || (as_it_is && special_gemm(product));
+  };
+  if (isa_level() == isa_avx2)
+    return multiply_if(product.k >= 32 && product.n < 4096 && fast_transposed(product, 64), fast_with_avx2(product));
   // An Emerald Rapids, two cores, bf16: [2048,256] x [1024,256]^T 660, 970; [1024,3072] x [768,3072]^T 620, 850; weight
   // gradients [2048,256]^T x [2048,1024] 530, 1060; a decoder's [320,256] x [30522,256]^T 420, 840, its weights' 380,
   // 740; [128,512]^T x [128,784] 210, 640.
   // Of f32 the kernel itself refuses what floats multiply faster.
   const auto& highest = special.front();
   if (highest.level == isa_amx && highest.function(product)) return true;
-  const bool on_a_xeon = is_wide_xeon() && product.a.dtype == Dtype::f32;
-  if (isa_level() != isa_avx512_bf16 && !on_a_xeon) return false;
-  const bool turned = on_a_xeon || !fast_as_it_lies(product) || !(is_little(product) || fast_along_rows(product));
-  if (turned && fast_transposed(product, 128) && special_gemm(product.transposed())) return true;
-  if (on_a_xeon) return fast_on_a_xeon(product) && special_gemm(product);
-  if (is_little(product))
-    return (has_few_columns(product) && special_gemm(product.transposed())) || special_gemm(product);
-  return (product.a.row == 1 ? fast_down_rows(product) : fast_along_rows(product)) && special_gemm(product);
+  if (is_wide_xeon() && product.a.dtype == Dtype::f32)
+    return multiply_if(fast_transposed(product, 128), fast_on_a_xeon(product));
+  if (isa_level() != isa_avx512_bf16) return false;
+  const bool little = is_little(product);
+  const bool ours = little || (product.a.row == 1 ? fast_down_rows(product) : fast_along_rows(product));
+  const bool turned = fast_transposed(product, 128) && !(ours && fast_as_it_lies(product));
+  return multiply_if(turned || (little && has_few_columns(product)), ours);
 }
 
 }  // namespace cinta
