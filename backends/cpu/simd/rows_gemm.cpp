@@ -129,13 +129,14 @@ struct Job {
     int64_t columns;  ///< of the largest stripe
   };
   Room take_room() const {
-    const int64_t columns = (panels + stripes - 1) / stripes * panel_columns;
+    const int64_t most = (panels + stripes - 1) / stripes, columns = most * panel_columns;
     // A plan asks one of many products, of which shorter ones may have fewer and so larger stripes.
-    const int64_t asked = p.of_many ? panels * panel_columns : columns,
-                  of_packed = std::min(asked / panel_columns * b.panel_words(), most_packed() / 4 + b.panel_words()),
+    const int64_t asked = p.of_many ? panels : most,
+                  of_packed = std::min(asked * b.panel_words(), most_packed() / 4 + b.panel_words()),
                   of_widened = widens<Tile> ? panel_rows * widened_pitch() : 0,
-                  of_left = packs ? packed_left_words(p.k) : of_widened, of_lines = by_lines() ? panel_rows * asked : 0;
-    float* all = scratch<float>(of_packed + asked + of_left + of_lines, Workspace::tile);
+                  of_left = packs ? packed_left_words(p.k) : of_widened,
+                  of_each = panel_columns * (1 + (by_lines() ? panel_rows : 0));  // panel: its bias and results
+    float* all = scratch<float>(of_packed + of_left + asked * of_each, Workspace::tile);
     float *bias = all + of_packed, *left = bias + columns;
     return {all, bias, left, left + of_left, columns};
   }
