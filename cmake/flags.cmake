@@ -15,6 +15,9 @@ set(CINTA_SANITIZE "" CACHE STRING "Sanitizers to build with: address,undefined 
 add_library(cinta_flags INTERFACE)
 target_compile_features(cinta_flags INTERFACE cxx_std_20)
 target_compile_options(cinta_flags INTERFACE -Wall -Wextra)
+# Nobody puts functions of their own in the place of the library's: it calls them directly, and may inline them.
+target_compile_options(cinta_flags INTERFACE -fno-semantic-interposition)
+target_link_options(cinta_flags INTERFACE -Wl,-Bsymbolic-functions)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   target_compile_options(cinta_flags INTERFACE -Wno-restrict)  # GCC bug 105651: false for every "text" + std::string
 endif()
