@@ -14,8 +14,10 @@
 /// is fetched ahead is what comes next; little enough that their sums stay in the caches of a core.
 inline constexpr int64_t column_block = 4096;
 
-/// Columns of one block: fewer where rows are, so that more threads have something to do.
-inline int64_t columns_of_block(int64_t chunks) { return chunks < 16 ? column_block / 4 : column_block; }
+/// Columns of one block: fewer where there would be few blocks in all, so that more threads have something to do.
+inline int64_t columns_of_block(int64_t chunks, int64_t columns) {
+  return chunks * std::max<int64_t>(1, columns / column_block) < 16 ? column_block / 4 : column_block;
+}
 
 /// Columns that a body sees at once: few enough that the next ones are fetched while these are computed.
 inline constexpr int64_t column_step = 256;
@@ -56,7 +58,7 @@ template <class Body>
 void column_sums(int64_t rows, int64_t columns, const View& sums, float beta, const Body& body) {
   const int64_t chunk = std::min(row_chunk(columns), std::max<int64_t>(32, (rows + 3) / 4)),  // few rows have two, too
       chunks = (rows + chunk - 1) / chunk;
-  const int64_t block = columns_of_block(chunks), blocks = (columns + block - 1) / block;
+  const int64_t block = columns_of_block(chunks, columns), blocks = (columns + block - 1) / block;
   float* partial = sums ? scratch<float>(chunks * columns, Workspace::call) : nullptr;
   parallel_for(chunks * blocks, 1, [&](int64_t begin, int64_t end) {
     for (int64_t job = begin; job < end; ++job) {

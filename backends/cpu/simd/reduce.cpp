@@ -81,7 +81,7 @@ void reduce_rows(const Nest& nest, int64_t chunk, int64_t chunks, double* partia
 template <class Op, class T>
 void reduce_columns(const Nest& nest, int64_t chunk, int64_t chunks, T* partial) {
   const int64_t total = nest.reduced.count, kept = nest.kept.count, columns = nest.kept.row();
-  const int64_t stride = nest.kept.strides[0][nest.kept.rank - 1], columns_at_once = columns_of_block(chunks),
+  const int64_t stride = nest.kept.strides[0][nest.kept.rank - 1], columns_at_once = columns_of_block(chunks, columns),
                 blocks = (columns + columns_at_once - 1) / columns_at_once;
   const int64_t jobs = kept / columns * blocks * chunks;
   const int64_t job_size = std::max<int64_t>(1, std::min(chunk, total) * std::min(columns, columns_at_once));
