@@ -64,6 +64,7 @@ struct Mode {
   Keeper* keeper = nullptr;
   Observer* observer = nullptr;
   const Node* saving = nullptr;                        ///< the node whose op is saving right now
+  bool releasing = false;                              ///< the walk under way lets go of each node that has run
   std::shared_ptr<const Autocast> autocast = nullptr;  ///< the types that ops compute in; null: those they are given
 };
 

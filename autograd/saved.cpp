@@ -40,4 +40,10 @@ Tensor Saved::get() {
   return out;
 }
 
+Tensor Saved::take() {
+  const Tensor out = get();
+  if (mode().releasing) value_ = {};
+  return detach(out);
+}
+
 }  // namespace cinta::autograd

@@ -12,6 +12,9 @@ class Saved {
   /// Throws ValueError naming both ops, and where the one that saved it was called, when it was overwritten in place
   /// meanwhile.
   Tensor get();
+  /// The same for the last use in a backward that is not taped: where the walk lets go of the op after it, nothing is
+  /// kept here, so that in_place_of() may find nobody else who sees it.
+  Tensor take();
   /// True iff something was kept.
   explicit operator bool() const { return kept_; }
 

@@ -57,10 +57,10 @@ struct AddGradients {
 
 }  // namespace
 
-Tensor in_place_of(const Tensor& dy) {
-  if (!sole_owner(dy)) return empty_like(dy);
-  overwritten(dy);
-  return dy;
+Tensor in_place_of(const Tensor& operand) {
+  if (!sole_owner(operand)) return empty_like(operand);
+  overwritten(operand);
+  return operand;
 }
 
 void Sink::put(Tensor gradient) {

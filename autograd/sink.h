@@ -35,10 +35,10 @@ class Sink {
 
 using Sinks = std::span<Sink>;
 
-/// Memory for an inner gradient of dy's shape and type, for a row whose output may be its dy, in a walk that is not
-/// recorded: dy's own, whose values are lost then, where nobody else can see them, as its lines are in the caches; else
-/// new memory.
-Tensor in_place_of(const Tensor& dy);
+/// Memory for an inner gradient of an operand's shape and type, for a row whose output may be that operand, in a walk
+/// that is not recorded: the operand's own, whose values are lost then, where nobody else can see them, as its lines
+/// are in the caches; else new memory.
+Tensor in_place_of(const Tensor& operand);
 
 /// Closes a leaf or a captured slot whose last contribution has landed: adds the sum to the leaf's gradient, once.
 void settle_leaf(Slot& slot);

@@ -53,6 +53,7 @@ class Walk {
     seed();
     Scoped recording(&Mode::recording, options_.create_graph);
     Scoped keeper(&Mode::keeper, static_cast<Keeper*>(nullptr));
+    Scoped releasing(&Mode::releasing, !keeps_graph());
     const AutocastScope given(std::nullopt);
     running_ = true;
     innermost = this;

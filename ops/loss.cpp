@@ -48,8 +48,8 @@ struct CrossEntropy {
     row_lse = {};
   }
   void backward(const Tensor& dloss, autograd::Sinks sinks) {
-    const Tensor& x = logits.get();
-    Tensor dx = empty_like(x);
+    const Tensor x = logits.take();
+    Tensor dx = autograd::in_place_of(x);
     kernels::cross_entropy_backward(x.device(), as_rows(dx), as_flat(dloss), as_rows(x), lse.get(),
                                     as_flat(labels.get()), options);
     sinks[0].put(std::move(dx));

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "cinta/autograd/tape.h"
+#include "cinta/core/allocator.h"
 #include "cinta/core/context.h"
 #include "cinta/ops/activation.h"
 #include "cinta/ops/elementwise.h"
@@ -112,6 +113,36 @@ TEST_CASE("cross entropy without a real item is 0, and so is its gradient", "[op
     autograd::backward(loss);
     CHECK(to_vector<double>(autograd::gradient(logits)) == std::vector<double>(6, 0));
   }
+}
+
+TEST_CASE("the gradient of a cross entropy takes the place of logits that nobody else sees", "[ops]") {
+  Context own;
+  const ContextScope scope(own);
+  const Shape shape{40, 300};
+  const Tensor labels = full({40}, 7, Dtype::i64);
+  const auto walk = [&](bool held, bool retained) {
+    Tensor x = full(shape, 0.5);
+    autograd::require_gradient(x);
+    Tensor logits = x * 2.0, loss = cross_entropy(logits, labels);
+    if (!held) logits = {};
+    const auto activations = static_cast<size_t>(Category::activations);
+    const int64_t before = memory_statistics(cpu).live[activations];
+    context().pool(cpu)->reset_peak();
+    autograd::backward(loss, {.retain_graph = retained});
+    const int64_t more = memory_statistics(cpu).peak[activations] - before;
+    CHECK((more >= 2 * shape.numel() * 4) == (held || retained));  // one of these is the gradient of x
+    if (held) CHECK(to_vector<float>(logits) == std::vector<float>(static_cast<size_t>(shape.numel()), 1));
+    const std::vector<float> once = to_vector<float>(autograd::gradient(x));
+    if (retained) {
+      autograd::clear_gradient(x);
+      autograd::backward(loss);
+      CHECK(to_vector<float>(autograd::gradient(x)) == once);
+    }
+    return once;
+  };
+  const std::vector<float> in_place = walk(false, false);
+  CHECK(walk(true, false) == in_place);
+  CHECK(walk(false, true) == in_place);
 }
 
 TEST_CASE("a label out of range is thrown with op and place", "[ops]") {
