@@ -3,16 +3,29 @@
 
 #ifdef __linux__
 #include <sys/mman.h>
+#include <sys/sysinfo.h>
 #endif
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 
 #include "cinta/backends/cpu/isa.h"
 #include "cinta/backends/cpu/parallel.h"
 
 namespace cinta {
 namespace {
+
+/// The machine's memory and what it swaps to.
+int64_t bytes_of_machine() {
+#ifdef __linux__
+  struct sysinfo system {};
+  if (sysinfo(&system) == 0)
+    return static_cast<int64_t>((system.totalram + system.totalswap) * uint64_t{system.mem_unit});
+#endif
+  return std::numeric_limits<int64_t>::max();
+}
 
 class CpuRuntime final : public Runtime {
  public:
@@ -23,14 +36,24 @@ class CpuRuntime final : public Runtime {
     constexpr int64_t line = 64, huge_page = 1 << 21;
     const int64_t unit = bytes < huge_page ? line : huge_page;
     const auto room = static_cast<size_t>((bytes + unit - 1) / unit * unit);
+    // The system lends more than there is, and ends the process that comes to use it. A rehearsal uses little.
+    static const int64_t most = bytes_of_machine();
+    if (lent_.fetch_add(bytes) > most - bytes && !rehearsing_) {
+      lent_ -= bytes;
+      return nullptr;
+    }
     void* data = std::aligned_alloc(static_cast<size_t>(unit), room);
+    if (!data) lent_ -= bytes;
 #ifdef MADV_HUGEPAGE
     // Rows walk through many buffers at once, and on small pages wait for the processor to find the next of each.
     if (unit == huge_page && data) madvise(data, room, MADV_HUGEPAGE);
 #endif
     return data;
   }
-  void release(Device, void* data, int64_t) noexcept override { std::free(data); }
+  void release(Device, void* data, int64_t bytes) noexcept override {
+    std::free(data);
+    lent_ -= bytes;
+  }
   void copy(Stream, void* destination, const void* source, int64_t bytes) override {
     if (bytes) std::memcpy(destination, source, static_cast<size_t>(bytes));
   }
@@ -40,7 +63,14 @@ class CpuRuntime final : public Runtime {
 #else
   int64_t segment_bytes() const override { return 1 << 30; }
 #endif
-  void rehearse(bool on) override { rehearse_tiles(on); }
+  void rehearse(bool on) override {
+    rehearse_tiles(on);
+    rehearsing_ = on;
+  }
+
+ private:
+  std::atomic<int64_t> lent_{0};
+  std::atomic<bool> rehearsing_{false};
 };
 
 CpuRuntime runtime;
