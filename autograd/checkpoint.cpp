@@ -24,6 +24,7 @@ class Segment : public Hole, public std::enable_shared_from_this<Segment> {
       own.tracked = tracked(input);
       if (Keeper* keeper = mode().keeper; keeper && !leaf) std::tie(own.hole, own.index) = keeper->keep(input);
       if (!own.hole) own.tensor = leaf ? input : detach(input);
+      if (own.hole) computed_.insert(input.storage().get());
     }
   }
 
@@ -79,7 +80,7 @@ class Segment : public Hole, public std::enable_shared_from_this<Segment> {
     Dtype dtype;
   };
   std::vector<Read> reads_;
-  std::unordered_set<const Storage*> computed_;  // by ops of the first run
+  std::unordered_set<const Storage*> computed_;  // by ops of the first run, or what a hole brings back as it was
   std::vector<Tensor> filled_;
   std::vector<std::vector<Tensor>> kept_outputs_;
 };

@@ -31,7 +31,9 @@ Tensor Saved::get() {
     version_ = value_.storage()->version();
     hole_.reset();
     input_.reset();
+    was_hole_ = true;
   }
+  require(value_ || !kept_, op_, where_, "a tensor saved for backward was given to a walk, which has failed");
   if (value_)
     require(value_.storage()->version() == version_, op_, where_, "a tensor saved for backward, ", value_,
             ", was overwritten in place by ", value_.storage()->last_writer());
@@ -41,9 +43,9 @@ Tensor Saved::get() {
 }
 
 Tensor Saved::take() {
-  const Tensor out = get();
-  if (mode().releasing) value_ = {};
-  return detach(out);
+  const Tensor out = detach(get());
+  if (mode().releasing && !was_hole_) value_ = {};
+  return out;
 }
 
 }  // namespace cinta::autograd

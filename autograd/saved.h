@@ -12,8 +12,9 @@ class Saved {
   /// Throws ValueError naming both ops, and where the one that saved it was called, when it was overwritten in place
   /// meanwhile.
   Tensor get();
-  /// The same for the last use in a backward that is not taped: where the walk lets go of the op after it, nothing is
-  /// kept here, so that in_place_of() may find nobody else who sees it.
+  /// The same for the last use in a backward that is not taped: where the walk lets go of the op after it, what lay
+  /// here does no longer, so that in_place_of() may find nobody else who sees it. What a hole brings back stays, as it
+  /// may be brought back to others, too.
   Tensor take();
   /// True iff something was kept.
   explicit operator bool() const { return kept_; }
@@ -27,7 +28,7 @@ class Saved {
   Where where_;
   uint32_t version_ = 0;
   int index_ = 0;
-  bool kept_ = false;
+  bool kept_ = false, was_hole_ = false;
 };
 
 }  // namespace cinta::autograd

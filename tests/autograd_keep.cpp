@@ -9,6 +9,7 @@
 #include "cinta/autograd/tape.h"
 #include "cinta/core/allocator.h"
 #include "cinta/core/context.h"
+#include "cinta/ops/activation.h"
 #include "cinta/ops/elementwise.h"
 #include "cinta/ops/loss.h"
 #include "cinta/ops/reduce.h"
@@ -98,6 +99,36 @@ TEST_CASE("offload keeps the values that were saved, also when they are overwrit
   }
   backward(y);
   CHECK(to_vector<float>(gradient(x)) == std::vector<float>(2048, 6));
+}
+
+TEST_CASE("a gradient is written over no logits that another op reads", "[autograd][offload]") {
+  const Tensor first = full({64}, 3, Dtype::i64), second = full({64}, 5, Dtype::i64);
+  const auto gradient_of = [&](const auto& loss_of, bool offloads) {
+    std::vector<float> numbers(64 * 64);
+    for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = std::sin(static_cast<float>(i));
+    Tensor x = from_values(numbers, {64, 64});
+    require_gradient(x);
+    Tensor loss;
+    {
+      std::optional<OffloadScope> scope;
+      if (offloads) scope.emplace(host, 1024);
+      loss = loss_of(x * 2.0, scope);
+    }
+    backward(loss);
+    return to_vector<float>(gradient(x));
+  };
+  const auto two_losses = [&](const Tensor& logits, auto&) {
+    return cross_entropy(logits, first) + cross_entropy(logits, second);
+  };
+  const auto output_of_tanh = [&](const Tensor& z, auto&) { return cross_entropy(tanh(z), first); };
+  const auto input_of_segment = [&](const Tensor& logits, std::optional<OffloadScope>& scope) {
+    const Tensor squares = checkpoint([](const Tensor& in) { return sum(in * in); }, logits);
+    scope.reset();  // the segment's input is offloaded, the loss keeps its logits here
+    return cross_entropy(logits, first) + squares;
+  };
+  CHECK(gradient_of(two_losses, true) == gradient_of(two_losses, false));
+  CHECK(gradient_of(output_of_tanh, true) == gradient_of(output_of_tanh, false));
+  CHECK(gradient_of(input_of_segment, true) == gradient_of(input_of_segment, false));
 }
 
 TEST_CASE("the hunt for NaN names the op and its place", "[autograd][anomaly]") {
