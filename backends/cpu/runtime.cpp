@@ -1,4 +1,5 @@
-// The CPU's memory, in two separately counted halves: index 0 is the device, index 1 stands for its host.
+// The CPU's memory, in two separately counted halves: index 0 is the device, index 1 stands for its host. Both together
+// are no more than the machine has.
 #include "cinta/core/runtime.h"
 
 #ifdef __linux__
@@ -6,6 +7,7 @@
 #include <sys/sysinfo.h>
 #endif
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -17,14 +19,17 @@
 namespace cinta {
 namespace {
 
-/// The machine's memory and what it swaps to.
+/// The machine's memory and what it swaps to, also where a container may use less.
 int64_t bytes_of_machine() {
+  static const int64_t bytes = [] {
 #ifdef __linux__
-  struct sysinfo system {};
-  if (sysinfo(&system) == 0)
-    return static_cast<int64_t>((system.totalram + system.totalswap) * uint64_t{system.mem_unit});
+    struct sysinfo system {};
+    if (sysinfo(&system) == 0)
+      return static_cast<int64_t>((system.totalram + system.totalswap) * uint64_t{system.mem_unit});
 #endif
-  return std::numeric_limits<int64_t>::max();
+    return std::numeric_limits<int64_t>::max();
+  }();
+  return bytes;
 }
 
 class CpuRuntime final : public Runtime {
@@ -36,12 +41,7 @@ class CpuRuntime final : public Runtime {
     constexpr int64_t line = 64, huge_page = 1 << 21;
     const int64_t unit = bytes < huge_page ? line : huge_page;
     const auto room = static_cast<size_t>((bytes + unit - 1) / unit * unit);
-    // The system lends more than there is, and ends the process that comes to use it. A rehearsal uses little.
-    static const int64_t most = bytes_of_machine();
-    if (lent_.fetch_add(bytes) > most - bytes && !rehearsing_) {
-      lent_ -= bytes;
-      return nullptr;
-    }
+    if (!count(bytes)) return nullptr;
     void* data = std::aligned_alloc(static_cast<size_t>(unit), room);
     if (!data) lent_ -= bytes;
 #ifdef MADV_HUGEPAGE
@@ -61,7 +61,7 @@ class CpuRuntime final : public Runtime {
 #ifdef __SANITIZE_ADDRESS__
   int64_t segment_bytes() const override { return 0; }  // so that a step beyond a block's end is seen
 #else
-  int64_t segment_bytes() const override { return 1 << 30; }
+  int64_t segment_bytes() const override { return std::min<int64_t>(1 << 30, bytes_of_machine() / 16); }
 #endif
   void rehearse(bool on) override {
     rehearse_tiles(on);
@@ -69,6 +69,16 @@ class CpuRuntime final : public Runtime {
   }
 
  private:
+  /// Counts bytes that are about to be lent, unless there are not so many left: the system would lend them, and end the
+  /// process when it comes to use them. A rehearsal uses little of what it asks for.
+  bool count(int64_t bytes) {
+    int64_t lent = lent_;
+    do {
+      if (lent > bytes_of_machine() - bytes && !rehearsing_) return false;
+    } while (!lent_.compare_exchange_weak(lent, lent + bytes));
+    return true;
+  }
+
   std::atomic<int64_t> lent_{0};
   std::atomic<bool> rehearsing_{false};
 };
