@@ -55,9 +55,10 @@ void sum_contract() {
       if (r.from.rank() == 2) try_sum(r, dtype, dtype, Layout::repeated_rows, Layout::padded, 0);
       if (r.from.rank() == 2) try_sum(r, dtype, dtype, Layout::repeated_last, Layout::dense, 0);
     }
-  // As many rows as are added up in blocks of whole rows, of more columns than a block has.
+  // As many rows, or as long ones, as are added up in blocks of whole rows, of more columns than a block has.
   for (Dtype dtype : {Dtype::f32, Dtype::bf16})
-    try_sum({{512, 4100}, {1, 4100}}, dtype, Dtype::f32, Layout::dense, Layout::dense, 0);
+    for (const Reduction& r : {Reduction{{512, 4100}, {1, 4100}}, {{97, 32999}, {1, 32999}}})
+      try_sum(r, dtype, Dtype::f32, Layout::dense, Layout::dense, 0);
   for (const Reduction& r :
        {Reduction{{0}, {1}}, {{3, 0}, {3, 1}}, {{0, 3}, {1, 3}}, {{0, 3}, {0, 1}}, {{0, 0}, {1, 1}}}) {
     try_sum(r, Dtype::f32, Dtype::f32, Layout::dense, Layout::dense, 0);  // no elements sum to 0

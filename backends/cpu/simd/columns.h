@@ -16,7 +16,7 @@ inline constexpr int64_t column_block = 4096;
 
 /// Columns of one block: fewer where there would be few blocks in all, so that more threads have something to do.
 inline int64_t columns_of_block(int64_t chunks, int64_t columns) {
-  return chunks * std::max<int64_t>(1, columns / column_block) < 16 ? column_block / 4 : column_block;
+  return chunks < 16 && chunks * (columns / column_block) < 32 ? column_block / 4 : column_block;
 }
 
 /// Columns that a body sees at once: few enough that the next ones are fetched while these are computed.
