@@ -31,25 +31,16 @@ void with_curve(Activation activation, int64_t bytes, F f) {
   }
 }
 
-/// One block of the bias as floats; zeros where there is none.
-const float* bias_block(const View& bias, int64_t first, int64_t count, float* buffer) {
-  if (bias && bias.dtype == Dtype::f32 && bias.stride(-1) == 1) return bias.as<const float>() + first;
-  if (bias)
-    load(buffer, bias.dtype, bias.data, first * bias.stride(-1), bias.stride(-1), count);
-  else
-    std::fill_n(buffer, count, 0.0f);
-  return buffer;
-}
-
 template <class S, class F>
 void forward_with(F curve, const View& y, const View& slope, const View& x, const View& bias) {
   const int64_t columns = x.size(-1), rows = columns ? x.numel() / columns : 0;
   const PartsOfRows results(y);
+  const float* const added = parameter(bias, columns, 0, scratch<float>(columns, Workspace::call));
   column_sums(rows, columns, View{}, 0, [&](int64_t row, int64_t first, int64_t count, float*) {
     alignas(64) float buffer[column_step];
-    float slopes[column_step], added[column_step];
+    float slopes[column_step];
     const Values<S> in = part_values<S>(x, row, first, count, buffer);
-    const float* b = bias_block(bias, first, count, added);
+    const float* b = added + first;
     float* out = results.begin(row, first, buffer);
     if (slope) {
       float* rise = part_target(slope, row, first, slopes);

@@ -9,15 +9,6 @@
 
 #include "cinta/backends/cpu/isa_begin.h"
 
-/// A parameter of the last dimension as floats: converted into `buffer`, or `otherwise` in all columns when absent.
-inline const float* parameter(const View& view, int64_t columns, float otherwise, float* buffer) {
-  if (view)
-    load(buffer, view.dtype, view.data, 0, view.stride(-1), columns);
-  else
-    std::fill_n(buffer, columns, otherwise);
-  return buffer;
-}
-
 struct Moments {
   float mean, rstd;
 };

@@ -38,6 +38,15 @@ void with_read_type(std::initializer_list<View> views, F f) {
   halves ? f.template operator()<bf16>() : f.template operator()<float>();
 }
 
+/// A parameter of the last dimension as floats: converted into `buffer`, or `otherwise` in all columns when absent.
+inline const float* parameter(const View& view, int64_t columns, float otherwise, float* buffer) {
+  if (view)
+    load(buffer, view.dtype, view.data, 0, view.stride(-1), columns);
+  else
+    std::fill_n(buffer, columns, otherwise);
+  return buffer;
+}
+
 /// Row `row` of `matrix`: where it lies if it holds floats, else the buffer that it was converted into.
 inline const float* read_row(const View& matrix, int64_t row, int64_t columns, float* buffer) {
   if (matrix.dtype == Dtype::f32) return matrix.as<const float>() + row * columns;
