@@ -24,7 +24,6 @@ class Segment : public Hole, public std::enable_shared_from_this<Segment> {
       own.tracked = tracked(input);
       if (Keeper* keeper = mode().keeper; keeper && !leaf) std::tie(own.hole, own.index) = keeper->keep(input);
       if (!own.hole) own.tensor = leaf ? input : detach(input);
-      if (own.hole) computed_.insert(input.storage().get());
     }
   }
 
@@ -47,8 +46,9 @@ class Segment : public Hole, public std::enable_shared_from_this<Segment> {
   /// Notes what an op reads. What the segment itself computed is computed anew on the re-run; the rest (its inputs, and
   /// what its function captured) has to be as it was.
   void note_read(const char* op, const Tensor& tensor) {
-    const Storage* storage = tensor.storage().get();
+    Storage* const storage = tensor.storage().get();
     if (computed_.contains(storage)) return;
+    storage->stays = true;
     reads_.push_back({tensor.storage(), storage->version(), op, tensor.shape(), tensor.dtype()});
   }
   void note_computed(const Tensor& tensor) { computed_.insert(tensor.storage().get()); }
@@ -80,7 +80,7 @@ class Segment : public Hole, public std::enable_shared_from_this<Segment> {
     Dtype dtype;
   };
   std::vector<Read> reads_;
-  std::unordered_set<const Storage*> computed_;  // by ops of the first run, or what a hole brings back as it was
+  std::unordered_set<const Storage*> computed_;  // by ops of the first run
   std::vector<Tensor> filled_;
   std::vector<std::vector<Tensor>> kept_outputs_;
 };

@@ -19,6 +19,7 @@ struct Copy {
     if (storage) return storage;
     storage = std::make_shared<Storage>(bytes.bytes(), device);
     copy_bytes(Tensor(storage, bytes.shape(), bytes.strides(), 0, Dtype::u8), bytes);
+    storage->stays = true;
     back = storage;
     return storage;
   }

@@ -31,9 +31,8 @@ Tensor Saved::get() {
     version_ = value_.storage()->version();
     hole_.reset();
     input_.reset();
-    was_hole_ = true;
   }
-  require(value_ || !kept_, op_, where_, "a tensor saved for backward was given to a walk, which has failed");
+  require(value_ || !kept_, op_, where_, "a tensor saved for backward was written over by a walk that has failed");
   if (value_)
     require(value_.storage()->version() == version_, op_, where_, "a tensor saved for backward, ", value_,
             ", was overwritten in place by ", value_.storage()->last_writer());
@@ -43,8 +42,8 @@ Tensor Saved::get() {
 }
 
 Tensor Saved::take() {
-  const Tensor out = detach(get());
-  if (mode().releasing && !was_hole_) value_ = {};
+  Tensor out = detach(get());
+  if (mode().releasing && out.storage().use_count() == 2) value_ = {};  // this one and that
   return out;
 }
 

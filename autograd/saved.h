@@ -12,9 +12,8 @@ class Saved {
   /// Throws ValueError naming both ops, and where the one that saved it was called, when it was overwritten in place
   /// meanwhile.
   Tensor get();
-  /// The same for the last use in a backward that is not taped: where the walk lets go of the op after it, what lay
-  /// here does no longer, so that in_place_of() may find nobody else who sees it. What a hole brings back stays, as it
-  /// may be brought back to others, too.
+  /// The same for the last use in a backward that is not taped: where the walk lets go of the op after it, and nobody
+  /// else holds the tensor, the caller is the only one who does, as in_place_of() wants it.
   Tensor take();
   /// True iff something was kept.
   explicit operator bool() const { return kept_; }
@@ -28,7 +27,7 @@ class Saved {
   Where where_;
   uint32_t version_ = 0;
   int index_ = 0;
-  bool kept_ = false, was_hole_ = false;
+  bool kept_ = false;
 };
 
 }  // namespace cinta::autograd

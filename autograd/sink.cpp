@@ -13,7 +13,7 @@ namespace {
 
 /// True iff nobody but this handle can see the memory, so that it may be added to in place.
 bool sole_owner(const Tensor& tensor) {
-  return tensor.storage().use_count() == 1 && !tensor.slot && tensor.contiguous();
+  return tensor.storage().use_count() == 1 && !tensor.storage()->stays && !tensor.slot && tensor.contiguous();
 }
 
 /// Says so of a sum that is added to in place; a narrower copy of what it was is of no use.

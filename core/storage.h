@@ -58,7 +58,8 @@ class Storage {
     if (!block_.last_writer()) block_.set_writer(op);
   }
 
-  Shadow shadow;  ///< for whoever reads these numbers in a narrower type again and again
+  Shadow shadow;       ///< for whoever reads these numbers in a narrower type again and again
+  bool stays = false;  ///< somebody who has no handle comes back to these numbers: no gradient takes their place
 
  private:
   void give_back() noexcept;

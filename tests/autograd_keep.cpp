@@ -131,6 +131,23 @@ TEST_CASE("a gradient is written over no logits that another op reads", "[autogr
   CHECK(gradient_of(input_of_segment, true) == gradient_of(input_of_segment, false));
 }
 
+TEST_CASE("a segment that was given an offloaded tensor and reads it by itself, too, finds it overwritten",
+          "[autograd][offload]") {
+  Tensor x = full({2048}, 3);
+  require_gradient(x);
+  const Tensor h = x * 1.0;
+  Tensor y;
+  {
+    const OffloadScope scope(host);
+    y = sum(checkpoint([h](const Tensor& in) { return in * h; }, h));
+  }
+  {
+    NoGrad off;
+    fill_(h, 100);
+  }
+  CHECK(error_of<ValueError>([&] { backward(y); }).find("was overwritten in place by fill_") != std::string::npos);
+}
+
 TEST_CASE("the hunt for NaN names the op and its place", "[autograd][anomaly]") {
   Tensor x = from_values(std::vector<float>{4, 0, -1, 1}, {4});
   require_gradient(x);

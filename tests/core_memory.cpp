@@ -255,6 +255,7 @@ TEST_CASE("the CPU lends no more than the machine has, but to a rehearsal", "[co
   struct sysinfo system {};
   REQUIRE(sysinfo(&system) == 0);
   const auto most = static_cast<int64_t>((system.totalram + system.totalswap) / 4 * system.mem_unit / 16 * 9);
+  CHECK(runtime_of(cpu).segment_bytes() <= most * 4 / 9 + 64);
   Tensor first = empty({most});
   CHECK_THROWS_WITH(empty({most}), Catch::Matchers::Contains("cpu has no room for"));
   {

@@ -38,21 +38,19 @@ class CpuRuntime final : public Runtime {
     check_isa();
     require<DeviceError>(device.index <= host.index, "device", Where(),
                          "the CPU has one device, cpu, and one host memory: ", device);
-    constexpr int64_t line = 64, huge_page = 1 << 21;
-    const int64_t unit = bytes < huge_page ? line : huge_page;
-    const auto room = static_cast<size_t>((bytes + unit - 1) / unit * unit);
-    if (!count(bytes)) return nullptr;
-    void* data = std::aligned_alloc(static_cast<size_t>(unit), room);
-    if (!data) lent_ -= bytes;
+    const int64_t room = room_of(bytes), unit = unit_of(bytes);
+    if (!count(room)) return nullptr;
+    void* data = std::aligned_alloc(static_cast<size_t>(unit), static_cast<size_t>(room));
+    if (!data) lent_ -= room;
 #ifdef MADV_HUGEPAGE
     // Rows walk through many buffers at once, and on small pages wait for the processor to find the next of each.
-    if (unit == huge_page && data) madvise(data, room, MADV_HUGEPAGE);
+    if (unit == huge_page && data) madvise(data, static_cast<size_t>(room), MADV_HUGEPAGE);
 #endif
     return data;
   }
   void release(Device, void* data, int64_t bytes) noexcept override {
     std::free(data);
-    lent_ -= bytes;
+    lent_ -= room_of(bytes);
   }
   void copy(Stream, void* destination, const void* source, int64_t bytes) override {
     if (bytes) std::memcpy(destination, source, static_cast<size_t>(bytes));
@@ -69,6 +67,10 @@ class CpuRuntime final : public Runtime {
   }
 
  private:
+  static constexpr int64_t huge_page = 1 << 21;
+  static int64_t unit_of(int64_t bytes) { return bytes < huge_page ? 64 : huge_page; }
+  static int64_t room_of(int64_t bytes) { return (bytes + unit_of(bytes) - 1) / unit_of(bytes) * unit_of(bytes); }
+
   /// Counts bytes that are about to be lent, unless there are not so many left: the system would lend them, and end the
   /// process when it comes to use them. A rehearsal uses little of what it asks for.
   bool count(int64_t bytes) {
