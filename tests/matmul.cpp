@@ -115,7 +115,9 @@ const Case cases[] = {{256, 256, 2048, true, false},
                       // Fewer rows than columns, but not many fewer.
                       {530, 640, 129, false, true},
                       // A long sum whose parts have more than a stripe of columns.
-                      {40, 300, 8200}};
+                      {40, 300, 8200},
+                      // One so long that parts of it are added up where they are.
+                      {44, 70, 17000}};
 
 std::string name(const Case& c) {
   return join(c.m, "x", c.n, "x", c.k, c.a_transposed ? " t" : " n", c.b_transposed ? "t" : "n", " gap ", c.gap,

@@ -29,7 +29,8 @@ TEST_CASE("a rehearsal asks for the workspace that products take", "[matmul]") {
        {Case{33, 17, 9, false, false}, Case{261, 391, 70, false, true}, Case{131, 1030, 1003, false, true},
         Case{610, 150, 8000, false, true}, Case{1030, 768, 300, false, false}, Case{261, 135, 515, true, false},
         Case{1024, 512, 1024, true, false}, Case{2048, 32, 2178, true, false}, Case{2048, 128, 2178, true, false},
-        Case{389, 365, 2051, true, false}, Case{40, 300, 8200, false, false}, Case{64, 640, 9920, false, false}})
+        Case{389, 365, 2051, true, false}, Case{40, 300, 8200, false, false}, Case{64, 640, 9920, false, false},
+        Case{44, 70, 17000, false, false}})
     for (Dtype dtype : {Dtype::f32, Dtype::bf16}) {
       INFO(c.m << "x" << c.n << "x" << c.k << " " << c.a_transposed << c.b_transposed << " " << name_of(dtype));
       const auto operand = [dtype](int64_t rows, int64_t columns, bool transposed) {
