@@ -9,8 +9,8 @@ namespace cinta {
 constexpr int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
 /// Weight gradients of at least so many values go past the caches, unless the product that writes them reads them
-/// again. BERT-base's, of 2.3 MB and more, and decoders' gained by it (see docs/rows.md); those of an MLP are smaller,
-/// and their update finds them.
+/// again. BERT-base's, of 2.3 MB and more, and decoders' gained by it (see docs/experiments.md, Weight gradients);
+/// those of an MLP are smaller, and their update finds them.
 inline constexpr int64_t least_streamed = 1 << 19;
 
 /// A matrix in memory: element (i, j) lies at data + i * row + j * column.

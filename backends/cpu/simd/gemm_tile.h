@@ -117,7 +117,8 @@ struct PutTile {
 };
 
 /// sum + *word * b, with AVX-512 in one instruction, where the compiler would load a word first that it needs twice. A
-/// busy other thread of the core leaves fewer instructions a cycle than a tile has: see docs/rows.md, Products.
+/// busy other thread of the core leaves fewer instructions a cycle than a tile has: see docs/rows.md, The register
+/// tile.
 [[gnu::always_inline]] inline Vector add_product(Vector sum, const float* word, Vector b) {
 #if CINTA_ISA_LEVEL == 2
   asm("vfmadd231ps %1%{1to16%}, %2, %0" : "+v"(sum) : "m"(*word), "v"(b));
@@ -183,7 +184,7 @@ struct FloatTile {
       }
     };
     // Two words between branches: a busy other thread of the core may take every second cycle of decoding, in which a
-    // branch ends what is decoded. See docs/rows.md, Products.
+    // branch ends what is decoded. See docs/rows.md, The register tile.
     const auto multiply_two = [&]() __attribute__((always_inline)) {
       multiply_word(0);
       multiply_word(1);

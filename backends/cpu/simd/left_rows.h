@@ -1,6 +1,6 @@
 // Rows of a product's left operand whose sum runs along them, as the register tile reads them: where they lie, widened,
 // or packed, with the words of each step side by side. Packed ones take fewer instructions to multiply, which counts
-// where a busy other thread of the core leaves few of them (docs/rows.md, Products).
+// where a busy other thread of the core leaves few of them (docs/rows.md, Packing).
 #pragma once
 #include <atomic>
 #include <type_traits>
