@@ -1,6 +1,4 @@
 // Pools, storages, contexts: what is counted, reused and given back.
-#include <sys/sysinfo.h>
-
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <map>
@@ -247,28 +245,6 @@ TEST_CASE("what is told when memory runs out names the ten largest blocks, and n
                           "activations by linear, 0.5 MiB weights, 2 x 0.2 MiB activations by linear. A smaller"));
   machine().capacity = INT64_MAX / 2;
 }
-
-#ifndef __SANITIZE_ADDRESS__  // which writes down what it lends
-TEST_CASE("the CPU lends no more than the machine has, but to a rehearsal", "[core]") {
-  Context rank;
-  const ContextScope inside(rank);
-  struct sysinfo system {};
-  REQUIRE(sysinfo(&system) == 0);
-  const auto most = static_cast<int64_t>((system.totalram + system.totalswap) / 4 * system.mem_unit / 16 * 9);
-  CHECK(runtime_of(cpu).segment_bytes() <= most * 4 / 9 + 64);
-  Tensor first = empty({most});
-  CHECK_THROWS_WITH(empty({most}), Catch::Matchers::Contains("cpu has no room for"));
-  {
-    const Rehearsal rehearsal(cpu);
-    empty({most});
-  }
-  context().pool(cpu)->trim();
-  CHECK_THROWS_AS(empty({most}), OutOfMemory);
-  first = {};
-  context().pool(cpu)->trim();  // the pool would lend it again itself
-  first = empty({most});
-}
-#endif
 
 TEST_CASE("bytes beyond what can be counted are more than the meta device has", "[core]") {
   Context rank;

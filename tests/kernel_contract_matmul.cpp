@@ -98,19 +98,22 @@ void bias_activation_contract() {
   for (Dtype dtype : trained_types)
     for (const Shape& shape : matrices)
       for (Activation activation : activations)
-        for (bool with_bias : {false, true})
+        for (const char* kind : {"", " bias", " f32 bias", " strided bias"})
           for (const char* slopes : {"", " slopes", " slopes in place"})
             for (bool in_place : {false, true}) {
               const bool with_slopes = *slopes, over_x = slopes == std::string_view(" slopes in place");
               if (over_x && in_place) continue;
-              Trial trial(kernels::bias_activation,
-                          join(dtype, shape, " activation ", int(activation), with_bias ? " bias" : "", slopes,
-                               in_place ? " in place" : ""));
+              Trial trial(kernels::bias_activation, join(dtype, shape, " activation ", int(activation), kind, slopes,
+                                                         in_place ? " in place" : ""));
               trial.accuracy.floor = activation_floor;
               const Values values = uniform(shape, -6, 6);
               const Handle x =
                   in_place || over_x ? trial.both(shape, dtype, values) : trial.input(shape, dtype, values);
-              const Handle bias = with_bias ? trial.input({shape[1]}, dtype, uniform(shape[1], -2, 2, 3)) : Handle{};
+              Handle bias;
+              if (*kind)
+                bias = trial.input({shape[1]}, kind == std::string_view(" f32 bias") ? Dtype::f32 : dtype,
+                                   uniform(shape[1], -2, 2, 3),
+                                   kind == std::string_view(" strided bias") ? Layout::strided : Layout::dense);
               const Handle y = in_place ? x : trial.output(shape, dtype);
               const Handle slope = over_x ? x : with_slopes ? trial.output(shape, dtype) : Handle{};
               trial.run([&](const Call& c) {

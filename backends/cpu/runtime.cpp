@@ -1,36 +1,22 @@
 // The CPU's memory, in two separately counted halves: index 0 is the device, index 1 stands for its host. Both together
-// are no more than the machine has.
+// are no more than the process may use.
 #include "cinta/core/runtime.h"
 
 #ifdef __linux__
 #include <sys/mman.h>
-#include <sys/sysinfo.h>
 #endif
 
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
 
 #include "cinta/backends/cpu/isa.h"
+#include "cinta/backends/cpu/memory_limit.h"
 #include "cinta/backends/cpu/parallel.h"
 
 namespace cinta {
 namespace {
-
-/// The machine's memory and what it swaps to, also where a container may use less.
-int64_t bytes_of_machine() {
-  static const int64_t bytes = [] {
-#ifdef __linux__
-    struct sysinfo system {};
-    if (sysinfo(&system) == 0)
-      return static_cast<int64_t>((system.totalram + system.totalswap) * uint64_t{system.mem_unit});
-#endif
-    return std::numeric_limits<int64_t>::max();
-  }();
-  return bytes;
-}
 
 class CpuRuntime final : public Runtime {
  public:
@@ -59,7 +45,7 @@ class CpuRuntime final : public Runtime {
 #ifdef __SANITIZE_ADDRESS__
   int64_t segment_bytes() const override { return 0; }  // so that a step beyond a block's end is seen
 #else
-  int64_t segment_bytes() const override { return std::min<int64_t>(1 << 30, bytes_of_machine() / 16); }
+  int64_t segment_bytes() const override { return std::min<int64_t>(1 << 30, memory_limit() / 16); }
 #endif
   void rehearse(bool on) override {
     rehearse_tiles(on);
@@ -76,7 +62,7 @@ class CpuRuntime final : public Runtime {
   bool count(int64_t bytes) {
     int64_t lent = lent_;
     do {
-      if (lent > bytes_of_machine() - bytes && !rehearsing_) return false;
+      if (lent > memory_limit() - bytes && !rehearsing_) return false;
     } while (!lent_.compare_exchange_weak(lent, lent + bytes));
     return true;
   }

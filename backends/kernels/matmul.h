@@ -15,7 +15,7 @@ inline constinit Kernel<void(View y, View x, View w, View bias)> linear{"linear"
 enum class Activation { none, relu, gelu, gelu_tanh, silu, tanh };
 
 /// y[M,N] = act(x[M,N] + bias[N]), slope[M,N] = act'(x + bias), which is all that the gradient needs. Bias and slope
-/// may be absent; y or slope may be x.
+/// may be absent; y or slope may be x. The bias may be of another type, and have a stride.
 inline constinit Kernel<void(View y, View slope, View x, View bias, Activation)> bias_activation{"bias_activation",
                                                                                                  fused_row};
 /// dx[M,N] = dy * slope; dbias[N] = column sums of dx + beta * dbias (dbias may be absent). dx may be dy.
