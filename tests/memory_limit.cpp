@@ -1,6 +1,7 @@
 // The CPU lends no more memory than the process may use, by the machine's size or by that of its control groups.
 #include "cinta/backends/cpu/memory_limit.h"
 
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <thread>
 #include <vector>
@@ -104,6 +105,28 @@ TEST_CASE("threads that ask at once get all the memory there is, and no more", "
     for (const Blocks& blocks : of_thread) taken += blocks.taken.size();
     REQUIRE(taken == most_blocks);
   }
+}
+
+TEST_CASE("who asks for more than there is takes nothing from others meanwhile", "[core]") {
+  const int64_t limit = limit_with_room();
+  const PretendedLimit pretended(limit);
+  Blocks blocks;
+  REQUIRE(blocks.take());
+  std::atomic<bool> done{false};
+  bool granted = false;
+  std::thread greedy([&] {
+    while (!done) granted = granted || runtime_of(cpu).allocate(cpu, limit);
+  });
+  for (int round = 0; round < 400; ++round) {
+    while (blocks.take()) {
+    }
+    if (blocks.taken.size() != most_blocks) break;
+    for (; blocks.taken.size() > 1; blocks.taken.pop_back()) runtime_of(cpu).release(cpu, blocks.taken.back(), block);
+  }
+  done = true;
+  greedy.join();
+  CHECK(!granted);
+  CHECK(blocks.taken.size() == 1);
 }
 
 TEST_CASE("the least of the control groups around a process is its limit", "[core]") {
