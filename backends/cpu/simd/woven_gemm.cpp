@@ -82,8 +82,8 @@ struct Job {
     const Woven<Tile> part = stripe_at(stripe);
     for (int64_t first = 0; first < p.k; first += block, of_kept += of_block) {
       const Packed kept_steps{kept.steps(first, block), of_kept}, part_steps{part.steps(first, block), of_part};
-      if (packs_kept) kept_steps.operand.pack(of_kept);
-      part_steps.operand.pack(of_part);
+      if (packs_kept) kept_steps.operand.pack(of_kept, first > 0);
+      part_steps.operand.pack(of_part, first > 0 || !packs_kept);
       Coming coming;
       if (const int64_t next = first + block; next < p.k) {
         coming.part = part.steps(next, block);
