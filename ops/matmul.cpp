@@ -140,9 +140,12 @@ struct Linear {
     const Tensor dz = as_rows(active ? autograd::in_place_of(dy) : dy);
     autograd::Sink::Target dbias{{}, 0};
     if (sinks[2].wanted()) dbias = sinks[2].target({weight.size(0)}, device);
+    // Where there is no such row, the two that it is made of.
+    const bool together =
+        !active && sinks[1].wanted() && dbias.destination && kernels::linear_weight_backward.has(device);
     if (active) {
       kernels::bias_activation_backward(device, dz, dbias.destination.view(), as_rows(dy), slopes.get(), dbias.beta);
-    } else if (dbias.destination) {
+    } else if (dbias.destination && !together) {
       const Tensor row = dbias.destination.with_layout({1, dz.size(1)}, {dz.size(1), 1}, dbias.destination.offset());
       kernels::sum(device, row, dz, dbias.beta);
     }
@@ -152,6 +155,7 @@ struct Linear {
     }
     if (sinks[1].wanted()) {
       auto [dw, beta] = sinks[1].target(weight.shape(), device);
+      if (together) return kernels::linear_weight_backward(device, dw, dbias.destination, dz, in, beta, dbias.beta);
       View turned = dz;
       std::swap(turned.shape[0], turned.shape[1]);
       std::swap(turned.strides[0], turned.strides[1]);

@@ -87,6 +87,28 @@ void linear_contract() {
         }
 }
 
+void linear_weight_backward_contract() {
+  for (Dtype dtype : trained_types)
+    for (Dtype wide : {dtype, Dtype::f32})
+      for (const Product& p : products)
+        for (float beta : {0.0f, 1.0f, 0.5f})
+          for (Layout layout : contiguous_layouts) {
+            Trial trial(kernels::linear_weight_backward, join(dtype, " to ", wide, " ", p.m, "x", p.n, "x", p.k,
+                                                              " beta ", beta, " layout ", int(layout)));
+            trial.accuracy.length = p.m + 1;
+            const Handle dy = trial.input({p.m, p.n}, dtype, uniform(p.m * p.n, -1, 1), layout);
+            const Handle x = trial.input({p.m, p.k}, dtype, uniform(p.m * p.k, -1, 1, 2), layout);
+            const auto changed = [&](const Shape& shape, uint64_t seed) {
+              return beta == 0 ? trial.output(shape, wide, layout)
+                               : trial.both(shape, wide, uniform(shape, -1, 1, seed), layout);
+            };
+            const Handle dw = changed({p.n, p.k}, 3), dbias = changed({p.n}, 4);
+            trial.run([&](const Call& c) {
+              kernels::linear_weight_backward(c.device, c(dw), c(dbias), c(dy), c(x), beta, beta == 0.5f ? 1 : beta);
+            });
+          }
+}
+
 using kernels::Activation;
 constexpr Activation activations[] = {Activation::none,      Activation::relu, Activation::gelu,
                                       Activation::gelu_tanh, Activation::silu, Activation::tanh};
@@ -149,6 +171,7 @@ void bias_activation_backward_contract() {
 
 const Contract matmul_here{{&kernels::matmul}, matmul_contract};
 const Contract linear_here{{&kernels::linear}, linear_contract};
+const Contract linear_weight_backward_here{{&kernels::linear_weight_backward}, linear_weight_backward_contract};
 const Contract bias_activation_here{{&kernels::bias_activation}, bias_activation_contract};
 const Contract bias_activation_backward_here{{&kernels::bias_activation_backward}, bias_activation_backward_contract};
 

@@ -139,10 +139,12 @@ void add_norms(std::vector<RowCase>& out, const Operands& o) {
 void add_layer(std::vector<RowCase>& cases, const char* name, int64_t rows, int64_t in, int64_t out) {
   const Tensor x = uniform({rows, in}, -0.5f, "x"), w = uniform({out, in}, -0.5f, "w"),
                bias = uniform({out}, -0.5f, "bias"), dy = uniform({rows, out}, -0.5f, "dy");
-  const Tensor y = zeros(dy.shape()), dx = zeros(x.shape()), dw = zeros(w.shape()), turned = transpose(dy, 0, 1);
+  const Tensor y = zeros(dy.shape()), dx = zeros(x.shape()), dw = zeros(w.shape()), dbias = zeros(bias.shape()),
+               turned = transpose(dy, 0, 1);
   cases.push_back({name, [=] { kernels::linear(cpu, y, x, w, bias); }});
   cases.push_back({join(name, ", dx"), [=] { kernels::matmul(cpu, dx, dy, w, 1, 0); }});
   cases.push_back({join(name, ", dw"), [=] { kernels::matmul(cpu, dw, turned, x, 1, 0); }});
+  cases.push_back({name, [=] { kernels::linear_weight_backward(cpu, dw, dbias, dy, x, 0, 0); }});
 }
 
 void add_products(std::vector<RowCase>& out, const RowSizes& sizes) {

@@ -27,6 +27,7 @@ double flops_of(std::string_view row, std::span<const View> views, const SeenKey
   };
   if (row == "matmul" || row == "linear" || row == "scaled_matmul")
     return 2 * count(views[0]) * static_cast<double>(views[1].size(-1));
+  if (row == "linear_weight_backward") return 2 * count(views[0]) * static_cast<double>(views[2].size(0));
   if (row == "attention") return attention(views[2], views[3], 2);
   if (row == "attention_backward") return attention(views[4], views[5], 5);  // the scores are made again
   return 0;

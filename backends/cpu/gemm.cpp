@@ -145,8 +145,10 @@ void gemm(const Gemm& product) {
 
 bool fast_gemm(const Gemm& product) {
   const auto multiply_if = [&](bool transposed, bool as_it_is) {
-    return (transposed && special_gemm(product.transposed())) || (as_it_is && special_gemm(product));
+    return (transposed && !product.row_sums && special_gemm(product.transposed())) ||
+           (as_it_is && special_gemm(product));
   };
+  if (product.row_sums && isa_level() == isa_amx) return false;  // its tiles are faster, and add nothing up
   if (isa_level() == isa_avx2)
     return multiply_if(product.k >= 32 && product.n < 4096 && fast_transposed(product, 64), fast_with_avx2(product));
   // An Emerald Rapids, two cores, bf16: [2048,256] x [1024,256]^T 660, 970; [1024,3072] x [768,3072]^T 620, 850; weight

@@ -35,10 +35,13 @@ struct Gemm {
   Matrix bias;  ///< added to each element by its strides (0 repeats a value); data is null when there is none
   float alpha = 1, beta = 0;
   bool of_many = false;  ///< others, of a batch or parts of one sum, are done beside it, each by one thread
+  /// Where the sums of a's rows over all of k go, too, or are added; null: nowhere. Only fast_gemm() knows of it.
+  float* row_sums = nullptr;
+  bool adds_row_sums = false;
 
   bool rows_collide() const { return a.collides(a.row); }
 
-  /// The same numbers: y^T = b^T a^T.
+  /// The same numbers, but for row_sums: y^T = b^T a^T.
   Gemm transposed() const {
     return {n, m, k, y.transposed(), b.transposed(), a.transposed(), bias.transposed(), alpha, beta, of_many};
   }

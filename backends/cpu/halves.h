@@ -12,7 +12,7 @@ namespace cinta {
 inline bool is_halved(const Gemm& p) { return p.k >= 2048 && p.m * p.n <= 1 << 22 && !p.of_many; }
 
 /// The halves of a product without bias whose result is f32 and lies by rows. `first` is even in length, not shorter
-/// than `second`, and goes where the whole would; `second` goes to a matrix of its own.
+/// than `second`, and goes where the whole would; `second` goes to a matrix of its own, as its row sums do.
 struct Halves {
   explicit Halves(const Gemm& whole);
   /// Adds the second half, once both are done.

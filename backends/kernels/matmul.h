@@ -11,6 +11,11 @@ inline constinit Kernel<void(View y, View a, View b, float alpha, float beta)> m
 
 /// y[M,N] = x[M,K] w[N,K]^T + bias[N]; bias may be absent. Contiguous rows.
 inline constinit Kernel<void(View y, View x, View w, View bias)> linear{"linear", fused_row};
+/// Its gradients by w and bias, in one pass over dy[M,N]: dw[N,K] = dy^T x[M,K] + dw_beta * dw, dbias[N] = column sums
+/// of dy + dbias_beta * dbias. With a beta of 0 what was there is never read. Contiguous rows; dw and dbias may be of a
+/// wider type than dy and x.
+inline constinit Kernel<void(View dw, View dbias, View dy, View x, float dw_beta, float dbias_beta)>
+    linear_weight_backward{"linear_weight_backward", fused_row};
 
 enum class Activation { none, relu, gelu, gelu_tanh, silu, tanh };
 

@@ -29,6 +29,14 @@ void multiply_add_bias(View y, View x, View w, View bias) {
     for (int64_t j = 0; j < y.size(1); ++j) at(y, i, j) = inner_product(inputs[i], weights[j]) + added[j];
 }
 
+void weight_gradients(View dw, View dbias, View dy, View x, float dw_beta, float dbias_beta) {
+  multiply(dw, transposed(dy), x, 1, dw_beta);
+  std::vector<double> column_sums(static_cast<size_t>(dy.size(1)), 0);
+  for (int64_t i = 0; i < dy.size(0); ++i)
+    for (int64_t j = 0; j < dy.size(1); ++j) column_sums[j] += at(dy, i, j);
+  blend(dbias, column_sums, dbias_beta);
+}
+
 using kernels::Activation;
 
 /// act(z) and act'(z) are the unary rows of the same name; only `none` has no row.
@@ -89,6 +97,7 @@ void bias_activation_gradients(View dx, View dbias, View dy, View slopes, float 
 
 const Install matmul{kernels::matmul, reference, multiply};
 const Install linear{kernels::linear, reference, multiply_add_bias};
+const Install linear_weight_backward{kernels::linear_weight_backward, reference, weight_gradients};
 const Install bias_activation{kernels::bias_activation, reference, add_bias_activate};
 const Install bias_activation_backward{kernels::bias_activation_backward, reference, bias_activation_gradients};
 

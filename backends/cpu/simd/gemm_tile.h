@@ -147,6 +147,17 @@ struct FloatTile {
   static constexpr int64_t words_per_line = vector_bytes == 64 ? 1 : 2;
   static constexpr Walk down = Walk::along_columns;  ///< through an operand whose sum runs down its columns
 
+  /// sums[vector_width] = all steps of as many strips, whose words of a step lie side by side, `pitch` from the next
+  /// ones. Four sums at a time: each waits for the one before it.
+  static void add_up(float* sums, const float* words, int64_t pitch, int64_t count) {
+    Vector some[4]{};
+    for (int64_t w = 0; w < count; w += 4)
+#pragma GCC unroll 4
+      for (int64_t i = 0; i < 4; ++i)
+        if (w + i < count) some[i] += *reinterpret_cast<const Vector*>(words + (w + i) * pitch);
+    *reinterpret_cast<Vector*>(sums) = (some[0] + some[1]) + (some[2] + some[3]);
+  }
+
   /// out[rows][panel_columns] = the sum over `words` of a times b, or += it, and more rows up to panel_rows, as
   /// they come. Row w of b lies at w * b_stride.
   template <Walk walk>
@@ -251,6 +262,18 @@ struct Bf16Tile {
       }
     }
     put(left, right);
+  }
+
+  /// As FloatTile::add_up: both steps of a word are multiplied by 1.
+  __attribute__((target("avx512bf16"))) static void add_up(float* sums, const float* words, int64_t pitch,
+                                                           int64_t count) {
+    const auto ones = (__m512bh)_mm512_set1_epi32(0x3f803f80);
+    __m512 some[4]{};
+    for (int64_t w = 0; w < count; w += 4)
+#pragma GCC unroll 4
+      for (int64_t i = 0; i < 4; ++i)
+        if (w + i < count) some[i] = _mm512_dpbf16_ps(some[i], (__m512bh)_mm512_load_ps(words + (w + i) * pitch), ones);
+    _mm512_store_ps(sums, (some[0] + some[1]) + (some[2] + some[3]));
   }
 
   /// The words of `count` values side by side, in whole panels. out may be in.

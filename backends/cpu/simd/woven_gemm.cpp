@@ -84,6 +84,8 @@ struct Job {
       const Packed kept_steps{kept.steps(first, block), of_kept}, part_steps{part.steps(first, block), of_part};
       if (packs_kept) kept_steps.operand.pack(of_kept, first > 0);
       part_steps.operand.pack(of_part, first > 0 || !packs_kept);
+      if (p.row_sums && keeps_b) add_rows_up(part_steps, begin, first > 0);
+      if (p.row_sums && !keeps_b && stripe == 0) add_rows_up(kept_steps, 0, first > 0);
       Coming coming;
       if (const int64_t next = first + block; next < p.k) {
         coming.part = part.steps(next, block);
@@ -101,6 +103,19 @@ struct Job {
     const float* words;
     const float* panel(int64_t i) const { return words + i * operand.panel_words(); }
   };
+
+  /// Some steps of the rows of a from `begin` on, added up, or to what the steps before have left.
+  void add_rows_up(const Packed& steps, int64_t begin, bool more) const {
+    const Woven<Tile>& a = steps.operand;
+    alignas(64) float sums[panel_columns];
+    for (int64_t s = 0; s < a.panels(); ++s) {
+      for (int64_t half = 0; half < a.pitch(); half += vector_width)
+        Tile::add_up(sums + half, steps.panel(s) + half, a.pitch(), a.words());
+      float* to = p.row_sums + begin + s * a.width;
+      for (int64_t i = 0; i < std::min(a.width, a.strips - s * a.width); ++i)
+        to[i] = sums[i] + (more || p.adds_row_sums ? to[i] : 0);
+    }
+  }
 
   /// What this thread packs next, fetched while it multiplies.
   struct Coming {
@@ -195,7 +210,8 @@ void run_all(std::initializer_list<Gemm> products) {
         part.a.data = part.a.at(i, k0);
         part.b.data = part.b.at(k0, j);
         part.y.data = part.y.at(i, j);
-        if (k0 > 0) part.beta = 1;
+        if (k0 > 0) part.beta = 1, part.adds_row_sums = true;
+        if (part.row_sums) part.row_sums = keeps_b && first > 0 ? nullptr : part.row_sums + i;
         jobs.push_back(job_of<Tile>(part, keeps_b, large, block));
       }
       const int64_t stripes = jobs[0].stripes, count = static_cast<int64_t>(jobs.size());
