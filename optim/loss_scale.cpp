@@ -104,7 +104,11 @@ LossScaler::LossScaler(const Optimizer& optimizer, const LossScaleOptions& optio
   found_ = from_values(std::vector<int64_t>(groups_.size()), {static_cast<int64_t>(groups_.size())}, device);
 }
 
-Tensor LossScaler::scaled(const Tensor& seed) const {
+Tensor LossScaler::scaled(const Tensor& seed, Where where) const {
+  require<DtypeError>(seed && is_floating(seed.dtype()), "loss_scale", where,
+                      "what is scaled is floating-point, given ", seed);
+  require<DeviceError>(seed.device() == scale_.device(), "loss_scale", where, "what is scaled lies on ",
+                       scale_.device(), ", given ", seed);
   Tensor out = empty_like(seed);
   View scale = scale_.with_layout(seed.shape(), Shape::filled(seed.rank(), 0), 0);
   kernels::multiply(seed.device(), out, seed, scale);

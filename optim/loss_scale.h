@@ -30,8 +30,9 @@ class LossScaler {
   /// finite, a growth below 1, a backoff outside (0, 1), counts below 1.
   explicit LossScaler(const Optimizer& optimizer, const LossScaleOptions& options = {}, Where where = Where::current());
 
-  /// `seed` times the scale: what a backward begins with.
-  Tensor scaled(const Tensor& seed) const;
+  /// `seed` times the scale: what a backward begins with. Throws DtypeError for one that is no floating-point tensor,
+  /// DeviceError for one that is elsewhere than the scale.
+  Tensor scaled(const Tensor& seed, Where where = Where::current()) const;
   /// f32[1] on the device, for StepOptions::loss_scale.
   const Tensor& scale() const { return scale_; }
   /// Call it after an optimizer's step that was given scale().

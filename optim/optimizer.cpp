@@ -18,6 +18,18 @@ void each_trained(Units& units, F f) {
       if (group.trained) f(group);
 }
 
+/// Refuses what no step can be done with, before anything has changed.
+void check(const StepOptions& options, const char* op, Device device, Where where) {
+  require(options.max_norm.value_or(0) >= 0, op, where,
+          "the largest norm is not negative: ", options.max_norm.value_or(0));
+  const Tensor& scale = options.loss_scale;
+  if (!scale) return;
+  constexpr const char *wanted = "the loss scale is f32[1]@", *given = ", given ";
+  require<DtypeError>(scale.dtype() == Dtype::f32, op, where, wanted, device, given, scale);
+  require<ShapeError>(scale.shape() == Shape{1}, op, where, wanted, device, given, scale);
+  require<DeviceError>(scale.device() == device, op, where, wanted, device, given, scale);
+}
+
 }  // namespace
 
 Optimizer::Optimizer(std::vector<Parameter> parameters, Rule rule, Where where) : rule_(std::move(rule)) {
@@ -53,7 +65,8 @@ Optimizer::SegmentTable Optimizer::make_table(const Group& group) const {
 Tensor Optimizer::step(const StepOptions& options, Where where) {
   const autograd::Phase phase("optimizer");
   const double rate = checked_rate(options.rate_factor, where);
-  collect_gradients(options, where);
+  check(options, rule_.name, scalars_.device(), where);
+  collect_gradients(where);
   begin_step(rate);
   return run_rows(options);
 }
@@ -68,8 +81,9 @@ Tensor Optimizer::update(const StepOptions& options, Where where) {
   const autograd::Phase phase("optimizer");
   require(options.rate_factor == 1, rule_.name, where,
           "prepare() is given the rate's factor, not update(): ", options.rate_factor);
+  check(options, rule_.name, scalars_.device(), where);
   take_preparation(where);
-  collect_gradients(options, where);
+  collect_gradients(where);
   const Tensor norm = run_rows(options);
   context().repeat([this, where] {
     mark_written();
@@ -95,9 +109,7 @@ void Optimizer::begin_step(double rate) {
   ++steps_;
 }
 
-void Optimizer::collect_gradients(const StepOptions& options, Where where) {
-  require(options.max_norm.value_or(0) >= 0, rule_.name, where,
-          "the largest norm is not negative: ", options.max_norm.value_or(0));
+void Optimizer::collect_gradients(Where where) {
   for (Unit& unit : units_) unit.collect_gradients(where);
 }
 

@@ -74,7 +74,7 @@ class Optimizer {
     Tensor ends, rate_factors, decays;
   };
   SegmentTable make_table(const Group& group) const;
-  void collect_gradients(const StepOptions& options, Where where);
+  void collect_gradients(Where where);
   double checked_rate(double rate_factor, Where where) const;
   void begin_step(double rate);
   void take_preparation(Where where);

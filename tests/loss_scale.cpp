@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <functional>
 
 #include "cinta/autograd/tape.h"
 #include "cinta/models/mlp.h"
@@ -308,4 +309,44 @@ TEST_CASE("a group of parameters is called after its module, or by its ends", "[
   optimizer.step({.loss_scale = scaler.scale()});
   scaler.update();
   CHECK(scaler.report().skipped_in == "layers.0.weight .. layers.1.bias 1");
+}
+
+TEST_CASE("a loss scale that is not one f32 of the device is refused, and nothing has changed", "[loss_scale]") {
+  const Tensor w = leaf({3});
+  AdamW optimizer({{.name = "w", .tensor = w}});
+  autograd::backward(sum(w));
+  const auto state = [&] { return snapshot({{.name = "w", .tensor = w}}, optimizer); };
+  const auto before = state();
+  const auto check_all = [&](const std::function<void(const Tensor&)>& step) {
+    const auto check_one = [&]<class E>(const Tensor& scale, E*) {
+      CHECK_THAT(error_of<E>([&] { step(scale); }),
+                 Catch::StartsWith(join("[adamw] the loss scale is f32[1]@cpu, given ", scale, ", loss_scale.cpp:")));
+      CHECK(state() == before);
+    };
+    for (const Dtype dtype : {Dtype::bf16, Dtype::f64, Dtype::i64})
+      check_one(full({1}, 8, dtype), static_cast<DtypeError*>(nullptr));
+    for (const Shape& shape : {Shape{0}, Shape{2}, Shape{}})
+      check_one(full(shape, 8), static_cast<ShapeError*>(nullptr));
+    for (const Device device : {reference, meta})
+      check_one(full({1}, 8, Dtype::f32, device), static_cast<DeviceError*>(nullptr));
+  };
+  check_all([&](const Tensor& scale) { optimizer.step({.loss_scale = scale}); });
+  CHECK(optimizer.steps() == 0);
+  optimizer.prepare();
+  check_all([&](const Tensor& scale) { optimizer.update({.loss_scale = scale}); });
+  optimizer.update({.loss_scale = full({1}, 8)});
+  CHECK(state() != before);
+}
+
+TEST_CASE("what cannot be scaled is refused by name and place", "[loss_scale]") {
+  One one({.initial = 8});
+  for (const Dtype dtype : {Dtype::f32, Dtype::f64})
+    CHECK(to_vector<float>(one.scaler.scaled(full({2}, 3, dtype))) == std::vector<float>{24, 24});
+  const Names named{"[loss_scale]", "loss_scale.cpp:"};
+  for (const Tensor& seed : {Tensor(), full({1}, 1, Dtype::i64)})
+    for (const std::string& part : named)
+      CHECK_THAT(error_of<DtypeError>([&] { one.scaler.scaled(seed); }), Catch::Contains(part));
+  for (const std::string& part : named)
+    CHECK_THAT(error_of<DeviceError>([&] { one.scaler.scaled(full({1}, 1, Dtype::f32, reference)); }),
+               Catch::Contains(part));
 }
