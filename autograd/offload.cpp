@@ -62,7 +62,9 @@ class Offload : public Keeper {
     if (copy && entry.storage.lock() == storage && entry.version == storage->version()) return copy;
     const Shape shape{storage->bytes()};
     copy = std::make_shared<Copy>(Copy{empty(shape, Dtype::u8, to_), storage->device(), {}});
-    copy_bytes(copy->bytes, Tensor(storage, shape, contiguous_strides(shape), 0, Dtype::u8));
+    // A step that is planned has nothing to copy, only what the copy takes.
+    if (copy->device.backend != meta.backend)
+      copy_bytes(copy->bytes, Tensor(storage, shape, contiguous_strides(shape), 0, Dtype::u8));
     entry = {storage, storage->version(), copy};
     return copy;
   }
@@ -74,8 +76,10 @@ class Offload : public Keeper {
 
 }  // namespace
 
-OffloadScope::OffloadScope(Device to, int64_t smallest_bytes)
+OffloadScope::OffloadScope(Device to, int64_t smallest_bytes, Where where)
     : keeper_(std::make_shared<Offload>(to, smallest_bytes)), before_(mode().keeper) {
+  require<DeviceError>(to.backend != meta.backend, "offload", where, "a device with memory, given ", to);
+  runtime_of(to);  // names the device when it is not built
   if (!before_) mode().keeper = keeper_.get();
 }
 OffloadScope::~OffloadScope() { mode().keeper = before_; }

@@ -7,8 +7,9 @@ namespace cinta::autograd {
 
 class OffloadScope {
  public:
-  /// Tensors of at least `smallest_bytes` go to `to`. A scope inside a checkpointed segment has no effect there.
-  explicit OffloadScope(Device to = host, int64_t smallest_bytes = 4096);
+  /// Tensors of at least `smallest_bytes` go to `to`. A scope inside a checkpointed segment has no effect there. Throws
+  /// DeviceError for a device that is not built, or has no memory.
+  explicit OffloadScope(Device to = host, int64_t smallest_bytes = 4096, Where where = Where::current());
   ~OffloadScope();
   OffloadScope(const OffloadScope&) = delete;
 

@@ -59,6 +59,8 @@ void copy_bytes(const Tensor& destination, const Tensor& source, Where where) {
   require<ShapeError>(destination.shape() == source.shape() && destination.dtype() == source.dtype() &&
                           destination.contiguous() && source.contiguous(),
                       "copy_bytes", where, "equal contiguous tensors: ", destination, " from ", source);
+  require<DeviceError>(source.device().backend != meta.backend || destination.device().backend == meta.backend,
+                       "copy_bytes", where, "the source has memory: ", destination, " from ", source);
   context().check_copy("copy_bytes", where);
   const Device device = runtime_of(destination.device()).host_accessible() ? source.device() : destination.device();
   if (device.backend == meta.backend || !source.numel()) return;

@@ -206,3 +206,24 @@ TEST_CASE("the hunt for NaN names the op and its place", "[autograd][anomaly]") 
   CHECK(mode().observer == nullptr);
   sqrt(x);  // nobody watches any more
 }
+
+TEST_CASE("nothing is offloaded to where there is no memory", "[autograd][offload]") {
+  const auto refused = [](Device to) { return error_of<DeviceError>([&] { const OffloadScope scope(to); }); };
+  CHECK(refused(meta).find("[offload] ") == 0);
+  CHECK(refused(meta).find("given meta, autograd_keep.cpp:") != std::string::npos);
+  CHECK(refused(Device{max_backends - 1}).find("is not built; available: ") != std::string::npos);
+  CHECK(mode().keeper == nullptr);
+
+  Tensor x = full({2048}, 3, Dtype::f32, meta);  // a step that is planned
+  require_gradient(x);
+  Tensor y;
+  const int64_t before = activation_bytes(host);
+  {
+    const OffloadScope scope(host);
+    const Tensor h = x * 2.0;
+    y = sum(h * h);
+  }
+  CHECK(activation_bytes(host) - before == 4 * 2048);
+  backward(y);
+  CHECK(gradient(x).device() == meta);
+}

@@ -64,6 +64,12 @@ TEST_CASE("wrong requests on tensors name what was given", "[core]") {
   CHECK_THROWS_AS(item(a), ShapeError);
   CHECK_THROWS_AS(copy_bytes(a, empty({4})), ShapeError);
   CHECK_THROWS_AS(copy_bytes(a, empty({2, 2}, Dtype::i32)), ShapeError);
+  const Tensor shapes = empty({2, 2}, Dtype::f32, meta);
+  CHECK_THROWS_WITH(copy_bytes(a, shapes),
+                    Contains("[copy_bytes]") && Contains("f32[2,2]@meta") && Contains("core_tensor.cpp:"));
+  CHECK_THROWS_AS(copy_bytes(a, shapes), DeviceError);
+  copy_bytes(shapes, a);
+  copy_bytes(shapes, empty({2, 2}, Dtype::f32, meta));
   CHECK_THROWS_AS(to_vector<float>(Tensor()), InputError);
   CHECK_THROWS_AS(to_vector<float>(empty({2}, Dtype::f32, meta)), DeviceError);
   CHECK_THROWS_AS(Tensor().data<float>(), InputError);
