@@ -1,6 +1,7 @@
 // Rows of the op table: arithmetic, functions of one tensor, comparisons.
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <limits>
 
 #include "cinta/autograd/tape.h"
 #include "cinta/ops/elementwise.h"
@@ -171,4 +172,22 @@ TEST_CASE("a power of 0 has second gradients", "[ops]") {
   const Tensor first = autograd::grad({sum(pow(x, exponent))}, {x}, {.create_graph = true})[0];
   CHECK(to_vector<float>(first) == std::vector<float>{0, 1, 0, 0});
   CHECK(to_vector<float>(autograd::grad({sum(first)}, {x})[0]) == std::vector<float>{0, 0, 2, 0});
+}
+
+TEST_CASE("integers are compared as integers", "[ops]") {
+  constexpr int64_t high = int64_t{1} << 53, last = std::numeric_limits<int64_t>::max();
+  using Bits = std::vector<int32_t>;
+  const auto bits = [](const Tensor& x) { return to_vector<int32_t>(x); };
+  for (Device device : {cpu, reference}) {
+    const Tensor a = from_values<int64_t>({high, high + 1, last, -last - 1, 7}, {5}, device),
+                 b = from_values<int64_t>({high + 1, high, last - 1, -last, 7}, {5}, device);
+    CHECK(bits(equal(a, b)) == Bits{0, 0, 0, 0, 1});
+    CHECK(bits(not_equal(a, b)) == Bits{1, 1, 1, 1, 0});
+    CHECK(bits(less(a, b)) == Bits{1, 0, 0, 1, 0});
+    CHECK(bits(less_equal(a, b)) == Bits{1, 0, 0, 1, 1});
+    CHECK(bits(greater(a, b)) == Bits{0, 1, 1, 0, 0});
+    CHECK(bits(greater_equal(a, b)) == Bits{0, 1, 1, 0, 1});
+    const Tensor last_three = slice(b, 0, 2, 5), columns = reshape(last_three, {3, 1});
+    CHECK(bits(equal(columns, last_three)) == Bits{1, 0, 0, 0, 1, 0, 0, 0, 1});
+  }
 }

@@ -80,23 +80,39 @@ const ReferenceBinary subtract{kernels::subtract, [](double a, double b) { retur
 const ReferenceBinary multiply{kernels::multiply, [](double a, double b) { return a * b; }};
 const ReferenceBinary divide{kernels::divide, [](double a, double b) { return a / b; }};
 const ReferenceBinary power{kernels::power, [](double a, double b) { return std::pow(a, b); }};
-const ReferenceBinary equal{kernels::equal, [](double a, double b) { return a == b; }};
-const ReferenceBinary not_equal{kernels::not_equal, [](double a, double b) { return a != b; }};
-const ReferenceBinary less{kernels::less, [](double a, double b) { return a < b; }};
-const ReferenceBinary less_equal{kernels::less_equal, [](double a, double b) { return a <= b; }};
-const ReferenceBinary greater{kernels::greater, [](double a, double b) { return a > b; }};
-const ReferenceBinary greater_equal{kernels::greater_equal, [](double a, double b) { return a >= b; }};
+
+bool integers(View left, View right) { return !is_floating(left.dtype) && !is_floating(right.dtype); }
+
+/// Integers up to 64 bits are compared as such.
+template <class F>
+struct ReferenceComparison {
+  ReferenceComparison(kernels::Binary& row, F) {
+    row.install(reference, [](View y, View left, View right) {
+      for (const Index& i : Indices(y.shape)) {
+        const Element a = at(left, i), b = at(right, i);
+        at(y, i) = integers(left, right) ? F{}(a.integer(), b.integer()) : F{}(double{a}, double{b});
+      }
+    });
+  }
+};
+
+const ReferenceComparison equal{kernels::equal, [](auto a, auto b) { return a == b; }};
+const ReferenceComparison not_equal{kernels::not_equal, [](auto a, auto b) { return a != b; }};
+const ReferenceComparison less{kernels::less, [](auto a, auto b) { return a < b; }};
+const ReferenceComparison less_equal{kernels::less_equal, [](auto a, auto b) { return a <= b; }};
+const ReferenceComparison greater{kernels::greater, [](auto a, auto b) { return a > b; }};
+const ReferenceComparison greater_equal{kernels::greater_equal, [](auto a, auto b) { return a >= b; }};
 
 /// y = x, where integers up to 64 bits stay exact.
-void assign(const Element& y, const Element& x, bool integers) {
-  if (integers)
+void assign(const Element& y, const Element& x, bool exact) {
+  if (exact)
     y.set_integer(x.integer());
   else
     y = x;
 }
 
 void copy_elements(View y, View x) {
-  for (const Index& i : Indices(y.shape)) assign(at(y, i), at(x, i), !is_floating(x.dtype) && !is_floating(y.dtype));
+  for (const Index& i : Indices(y.shape)) assign(at(y, i), at(x, i), integers(x, y));
 }
 
 void select(View y, View condition, View left, View right) {

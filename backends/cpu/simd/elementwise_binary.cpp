@@ -23,11 +23,16 @@ void binary_loop(T* y, const T* const* in, int64_t count, const void*) {
 /// Computes in float where all values are floats, in double otherwise.
 template <class F>
 void binary(View y, View left, View right) {
-  const bool compares = y.dtype == Dtype::boolean;
-  if (fits_float(left.dtype) && fits_float(right.dtype) && (compares || fits_float(y.dtype)))
+  if (fits_float(left.dtype) && fits_float(right.dtype) && fits_float(y.dtype))
     map<float>(y, {left, right}, binary_loop<F, float>, nullptr);
   else
     map<double>(y, {left, right}, binary_loop<F, double>, nullptr);
+}
+
+/// Compares in the type that holds every value of both.
+template <class F>
+void compare(View y, View left, View right) {
+  with_common(left, right, [&]<class T>() { map<T>(y, {left, right}, binary_loop<F, T>, nullptr); });
 }
 
 struct Power {
@@ -42,12 +47,12 @@ const InstallSimd subtract{kernels::subtract, binary<std::minus<>>};
 const InstallSimd multiply{kernels::multiply, binary<std::multiplies<>>};
 const InstallSimd divide{kernels::divide, binary<std::divides<>>};
 const InstallSimd power{kernels::power, binary<Power>, floats_of_32_bits};
-const InstallSimd equal{kernels::equal, binary<std::equal_to<>>};
-const InstallSimd not_equal{kernels::not_equal, binary<std::not_equal_to<>>};
-const InstallSimd less{kernels::less, binary<std::less<>>};
-const InstallSimd less_equal{kernels::less_equal, binary<std::less_equal<>>};
-const InstallSimd greater{kernels::greater, binary<std::greater<>>};
-const InstallSimd greater_equal{kernels::greater_equal, binary<std::greater_equal<>>};
+const InstallSimd equal{kernels::equal, compare<std::equal_to<>>};
+const InstallSimd not_equal{kernels::not_equal, compare<std::not_equal_to<>>};
+const InstallSimd less{kernels::less, compare<std::less<>>};
+const InstallSimd less_equal{kernels::less_equal, compare<std::less_equal<>>};
+const InstallSimd greater{kernels::greater, compare<std::greater<>>};
+const InstallSimd greater_equal{kernels::greater_equal, compare<std::greater_equal<>>};
 
 const InstallSimd accumulate{kernels::accumulate, [](View y, View x) { binary<std::plus<>>(y, y, x); }};
 
