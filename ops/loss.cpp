@@ -24,6 +24,14 @@ using autograd::Saved;
 
 Tensor constant(const Tensor& like, double value) { return full({}, value, like.dtype(), like.device()); }
 
+/// An i64 on the device of `like`. It is filled with a double, which not every integer of 64 bits is: others are
+/// counted.
+Tensor integer(const Tensor& like, int64_t value) {
+  const auto near = static_cast<double>(value);
+  const bool exact = near < 0x1p63 && static_cast<int64_t>(near) == value;
+  return exact ? full({}, near, Dtype::i64, like.device()) : reshape(arange(1, value, 1, like.device()), {});
+}
+
 struct CrossEntropy {
   static constexpr const char* name = "cross_entropy";
   kernels::CrossEntropy options;
@@ -64,7 +72,7 @@ struct CrossEntropy {
     const Tensor is_label = equal(unsqueeze(y, -1), arange(count, 0, 1, y.device()));
     // A label that is ignored or outside the classes is found in none of them, unless it is ignored and a class.
     const Tensor valid = max(cast(is_label, log_p.dtype()), {-1});
-    const Tensor real = cast(not_equal(y, constant(y, static_cast<double>(options.ignore_index))), log_p.dtype());
+    const Tensor real = cast(not_equal(y, integer(y, options.ignore_index)), log_p.dtype());
     Tensor loss = sum(cinta::where(is_label, log_p, zero), {-1}) * (smoothing - 1);
     if (smoothing != 0) loss = loss - sum(log_p, {-1}) * (smoothing / static_cast<double>(count));
     return cinta::where(greater(valid * real, zero), loss, zero);
@@ -72,8 +80,8 @@ struct CrossEntropy {
   /// Looks each label that is not ignored up in a table of `count` rows.
   void report_bad(const Tensor& y, int64_t count) const {
     const Device device = y.device();
-    const Tensor ignored = equal(y, constant(y, static_cast<double>(options.ignore_index))),
-                 table = full({count, 1}, 0, Dtype::f32, device), rows = empty({y.numel(), 1}, Dtype::f32, device);
+    const Tensor ignored = equal(y, integer(y, options.ignore_index)), table = full({count, 1}, 0, Dtype::f32, device),
+                 rows = empty({y.numel(), 1}, Dtype::f32, device);
     kernels::gather_rows(device, rows, table, as_flat(cinta::where(ignored, constant(y, 0), y)),
                          context().status(device));
   }
@@ -133,8 +141,7 @@ Tensor count_items(const Tensor& labels, int64_t ignore_index, Dtype dtype, Wher
   require<DtypeError>(labels && labels.dtype() == Dtype::i64, "count_items", where, "labels is i64, given ", labels);
   require<DtypeError>(is_floating(dtype), "count_items", where, "a count is floating-point, given ", dtype);
   check_rows({&kernels::not_equal, &kernels::sum}, "count_items", labels, where);
-  return sum(cast(not_equal(labels, constant(labels, static_cast<double>(ignore_index)), where), dtype, where), {},
-             false, where);
+  return sum(cast(not_equal(labels, integer(labels, ignore_index), where), dtype, where), {}, false, where);
 }
 
 Tensor count_correct(const Tensor& logits, const Tensor& labels, Where where) {

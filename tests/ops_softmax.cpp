@@ -1,5 +1,6 @@
 // Rows of the op table: softmax and the losses.
 #include <catch2/catch.hpp>
+#include <limits>
 
 #include "cinta/autograd/tape.h"
 #include "cinta/core/allocator.h"
@@ -165,4 +166,18 @@ TEST_CASE("a class without probability adds nothing to kl_div", "[ops]") {
     autograd::backward(loss);
     CHECK(to_vector<double>(autograd::gradient(log_q)) == std::vector<double>{-1, 0});
   }
+}
+
+TEST_CASE("a label that is ignored is not counted, whatever its number", "[ops]") {
+  constexpr int64_t last = std::numeric_limits<int64_t>::max();
+  for (Device device : {cpu, reference})
+    for (const int64_t ignored : {int64_t{-100}, last, last - 1, -last - 1, (int64_t{1} << 53) + 1}) {
+      const Tensor logits = from_values<float>({1, 2, 3, 3, 0, 0}, {2, 3}, device);
+      const auto loss = [&](std::vector<int64_t> labels, Reduction reduction) {
+        return item(
+            cross_entropy(logits, from_values(labels, {2}, device), {.ignore_index = ignored, .reduction = reduction}));
+      };
+      CHECK(loss({1, ignored}, Reduction::mean) == loss({1, ignored}, Reduction::sum));
+      CHECK(item(count_items(from_values<int64_t>({1, ignored}, {2}, device), ignored, Dtype::f32)) == 1);
+    }
 }
