@@ -2,6 +2,7 @@
 #include "cinta/data/packing.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 namespace cinta::data {
@@ -9,7 +10,9 @@ namespace {
 
 void check(const Batch& batch, int64_t multiple) {
   constexpr const char* op = "packed";
-  require(!batch.lengths.empty() && batch.offsets.empty() && multiple > 0, op, Where(),
+  constexpr int64_t most = std::numeric_limits<int32_t>::max();  // which offsets count to
+  require(multiple >= 1 && multiple <= most, op, Where(), "multiple lies in [1, ", most, "], given ", multiple);
+  require(!batch.lengths.empty() && batch.offsets.empty(), op, Where(),
           "a batch of samples with lengths, not packed yet");
   const size_t samples = batch.lengths.size(), tokens = batch.ids.size();
   require(tokens % samples == 0 && (batch.types.empty() || batch.types.size() == tokens), op, Where(),

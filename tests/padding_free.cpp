@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <set>
 
@@ -165,7 +166,10 @@ TEST_CASE("packed samples lie end to end", "[padding_free]") {
   CHECK(data::packed(batch).ids.size() == 32);
   CHECK_THROWS_AS(data::packed(out), ValueError);
   CHECK_THROWS_AS(data::packed(data::Batch{}), ValueError);
-  CHECK_THROWS_AS(data::packed(batch, 0), ValueError);
+  for (const int64_t multiple : {int64_t{0}, int64_t{-1}, int64_t{1} << 31, std::numeric_limits<int64_t>::max()})
+    CHECK_THROWS_WITH(
+        data::packed(batch, multiple),
+        Catch::Contains("packed") && Catch::Contains(join("multiple lies in [1, 2147483647], given ", multiple)));
 }
 
 TEST_CASE("batches that cannot be packed", "[padding_free]") {
