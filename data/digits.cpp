@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "cinta/core/random.h"
@@ -109,7 +110,9 @@ Examples read_digits(const std::string& path, Where where) {
   return examples_from_table(table, path, 10, where);
 }
 
-Examples generate_digits(int64_t count, uint64_t seed) {
+Examples generate_digits(int64_t count, uint64_t seed, Where where) {
+  constexpr int64_t most = std::numeric_limits<int64_t>::max() / (pixels * int64_t{sizeof(double)});
+  require(count >= 0 && count <= most, "digits", where, "a number of digits whose bytes fit 63 bits, given ", count);
   Examples out{count, pixels, 10, std::vector<double>(static_cast<size_t>(count * pixels)), {}};
   for (int64_t i = 0; i < count; ++i) {
     draw(out.inputs.data() + i * pixels, seed, i);

@@ -13,7 +13,8 @@ namespace cinta::data {
 Examples read_digits(const std::string& path, Where where = Where::current());
 
 /// Digits drawn here, in the same layout and value range: strokes of a glyph under a random affine map, with random
-/// thickness and noise. Digit i has class i % 10; the picture is a pure function of (seed, i).
-Examples generate_digits(int64_t count, uint64_t seed);
+/// thickness and noise. Digit i has class i % 10; the picture is a pure function of (seed, i). Throws
+/// ValueError for a number of digits that cannot be.
+Examples generate_digits(int64_t count, uint64_t seed, Where where = Where::current());
 
 }  // namespace cinta::data

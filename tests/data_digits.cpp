@@ -3,6 +3,7 @@
 #include <array>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "cinta/data/digits.h"
@@ -98,4 +99,11 @@ TEST_CASE("Digits drawn here are digits", "[data]") {
   const double accuracy = nearest_mean_accuracy(parts.train, parts.test);
   CHECK(accuracy > 0.8);    // they can be told apart
   CHECK(accuracy < 0.995);  // but are no stamps
+}
+
+TEST_CASE("Digits are drawn in a number that can be", "[data]") {
+  for (const int64_t count : {int64_t{-1}, std::numeric_limits<int64_t>::max(), int64_t{1} << 55})
+    CHECK_THAT(error_of<ValueError>([&] { generate_digits(count, 0); }),
+               Contains("[digits]") && Contains(join("given ", count)) && Contains("data_digits.cpp:"));
+  CHECK(generate_digits(0, 0).count == 0);
 }
