@@ -2,6 +2,7 @@
 #include "cinta/optim/optimizer.h"
 
 #include <cmath>
+#include <limits>
 #include <map>
 
 #include "cinta/autograd/mode.h"
@@ -175,7 +176,8 @@ void Optimizer::load_state(const std::vector<NamedTensor>& state, Where where) {
   std::vector<std::pair<Tensor, Tensor>> copies;
   for (const auto& [name, live] : slices()) copies.emplace_back(live, find(name, live.shape(), live.dtype()));
   const int64_t steps = to_vector<int64_t>(find("step", {}, Dtype::i64))[0];
-  require(steps >= 0, rule_.name, where, "steps are not negative: ", steps);
+  require(steps >= 0 && steps < std::numeric_limits<int64_t>::max(), rule_.name, where,
+          "steps are not negative and can be counted on: ", steps);
   const int64_t updates = to_vector<int64_t>(find("updates", {1}, Dtype::i64))[0];
   require(updates >= 0 && updates <= steps, rule_.name, where, "updates are between 0 and the ", steps,
           " steps: ", updates);

@@ -1,5 +1,6 @@
 // Optimizer state by name: a resumed run continues with the same bits, and state of another run is refused whole.
 #include <catch2/catch.hpp>
+#include <limits>
 
 #include "cinta/optim/adamw.h"
 #include "cinta/optim/sgd.h"
@@ -112,7 +113,9 @@ TEST_CASE("state of another form is refused before anything changes", "[optim]")
   refuse(changed(2, "bias.exp_avg", Tensor()), "bias.exp_avg");
   refuse(changed(2, "bias.exp_avg", empty({4})), "state bias.exp_avg is contiguous, of shape [3]");
   refuse(changed(2, "bias.exp_avg", empty({3}, Dtype::f64)), "state bias.exp_avg is f32");
-  refuse(changed(4, "step", from_values(std::vector<int64_t>{-1}, {})), "steps are not negative: -1");
+  for (const int64_t steps : {int64_t{-1}, std::numeric_limits<int64_t>::max()})
+    refuse(changed(4, "step", from_values(std::vector<int64_t>{steps}, {})),
+           join("steps are not negative and can be counted on: ", steps));
   refuse(changed(4, "step", from_values(std::vector<int64_t>{1, 2}, {2})), "state step is contiguous, of shape []");
   refuse(changed(5, "updates", from_values(std::vector<int64_t>{2}, {1})), "updates are between 0 and the 1 steps: 2");
   optimizer.load_state(good);
