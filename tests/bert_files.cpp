@@ -220,6 +220,8 @@ TEST_CASE("a configuration that cannot be is refused by key", "[bert]") {
            Case{R"({"hidden_dropout_prob": 1.0})", "hidden_dropout_prob"},
            Case{R"({"vocab_size": 0})", "vocab_size lies in [1, "},
            Case{R"({"layer_norm_eps": 0})", "layer_norm_eps"},
+           Case{R"({"layer_norm_eps": 1e-60})", "layer_norm_eps is positive and finite in f32, given 1e-60"},
+           Case{R"({"layer_norm_eps": 1e60})", "layer_norm_eps is positive and finite in f32, given 1e+60"},
            Case{R"({"vocab_size": 99999999999999999999})", "vocab_size"},
            Case{R"({"id2label": {}})", "num_labels"},
        }) {

@@ -79,7 +79,9 @@ void BertConfig::check(Where where) const {
   };
   probability("hidden_dropout_prob", hidden_dropout_prob);
   probability("attention_probs_dropout_prob", attention_probs_dropout_prob);
-  require(layer_norm_eps > 0, "bert", where, "layer_norm_eps is positive, given ", layer_norm_eps);
+  const auto eps = static_cast<float>(layer_norm_eps);
+  require(eps > 0 && std::isfinite(eps), "bert", where, "layer_norm_eps is positive and finite in f32, given ",
+          layer_norm_eps);
   activation(where);
 }
 
