@@ -202,6 +202,15 @@ TEST_CASE("a configuration goes through its file unchanged", "[bert]") {
   CHECK(difference(config, other) == "hidden_size: 20 in the file, 24 here");
 }
 
+TEST_CASE("a configuration has the labels that transformers reads", "[bert]") {
+  const auto read = [](const char* text) { return BertConfig::from_json(text, "config.json"); };
+  const BertConfig numbered = read(R"({"num_labels": 5})");
+  CHECK(numbered.num_labels == 5);
+  CHECK(numbered.label_names.empty());
+  CHECK(read(R"({"num_labels": 5, "id2label": null})").num_labels == 5);
+  CHECK(read(R"({"num_labels": 2, "id2label": {"0": "a", "1": "b"}})").label_name(1) == "b");
+}
+
 TEST_CASE("a configuration that cannot be is refused by key", "[bert]") {
   struct Case {
     const char *text, *wanted;
@@ -222,6 +231,9 @@ TEST_CASE("a configuration that cannot be is refused by key", "[bert]") {
            Case{R"({"layer_norm_eps": 0})", "layer_norm_eps"},
            Case{R"({"layer_norm_eps": 1e-60})", "layer_norm_eps is positive and finite in f32, given 1e-60"},
            Case{R"({"layer_norm_eps": 1e60})", "layer_norm_eps is positive and finite in f32, given 1e+60"},
+           Case{R"({"num_labels": 0})", "num_labels lies in [1, "},
+           Case{R"({"num_labels": "3"})", "num_labels has the wrong kind"},
+           Case{R"({"num_labels": 3, "id2label": {"0": "a", "1": "b"}})", "num_labels is 3, but id2label has 2 names"},
            Case{R"({"vocab_size": 99999999999999999999})", "vocab_size"},
            Case{R"({"id2label": {}})", "num_labels"},
        }) {

@@ -136,16 +136,21 @@ BertConfig BertConfig::from_json(const std::string& text, const std::string& pat
   expect("is_decoder", false);
   expect("tie_word_embeddings", true);
   BertConfig config;
-  each_key(config, [&](const char* key, auto& value) {
+  const auto read = [&](const char* key, auto& value) {
     if (!in.contains(key)) return;
     require<FileError>(right_kind(in[key], value), "config", where, path, ": ", key,
                        " has the wrong kind: ", in[key].dump());
     in[key].get_to(value);
-  });
+  };
+  each_key(config, read);
+  read("num_labels", config.num_labels);
   if (in.contains("problem_type") && in["problem_type"].is_string()) config.problem_type = in["problem_type"];
   if (in.contains("id2label") && in["id2label"].is_object()) {
-    config.num_labels = static_cast<int64_t>(in["id2label"].size());
-    for (int64_t i = 0; i < config.num_labels; ++i) {
+    const auto count = static_cast<int64_t>(in["id2label"].size());
+    require<FileError>(!in.contains("num_labels") || config.num_labels == count, "config", where, path,
+                       ": num_labels is ", config.num_labels, ", but id2label has ", count, " names");
+    config.num_labels = count;
+    for (int64_t i = 0; i < count; ++i) {
       const auto name = in["id2label"].find(std::to_string(i));
       require<FileError>(name != in["id2label"].end() && name->is_string(), "config", where, path,
                          ": id2label has no name for ", i);
