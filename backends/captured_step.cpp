@@ -11,7 +11,9 @@ constexpr const char* name = "captured_step";
 
 class Capture final : public RowWatcher {
  public:
-  Capture(Device device, std::vector<KeptCall>& calls) : device_(device), calls_(calls) { watch_rows(device_, this); }
+  Capture(Device device, std::vector<CapturedStep::Call>& calls) : device_(device), calls_(calls) {
+    watch_rows(device_, this);
+  }
   ~Capture() override { watch_rows(device_, nullptr); }
   void before(const KernelRow&, std::span<const View>) override {
     if (here())
@@ -19,12 +21,14 @@ class Capture final : public RowWatcher {
     else
       ++elsewhere_;
   }
-  void after(const KernelRow&, std::span<const View>) override {
-    if (here()) --depth_;
+  void after(const KernelRow& row, std::span<const View>) override {
+    if (!here()) return;
+    --depth_;
+    row_ = row.name();
   }
   /// What a row calls, it calls again in a replay.
   bool keeps_calls() const override { return here() && depth_ == 0; }
-  void keep(KeptCall call) override { calls_.push_back(std::move(call)); }
+  void keep(KeptCall call) override { calls_.push_back({row_, std::move(call)}); }
 
   void check(Where where) const {
     require(depth_ == 0, name, where, "no row of the step throws, caught or not: what came after was not captured");
@@ -35,7 +39,8 @@ class Capture final : public RowWatcher {
  private:
   bool here() const { return std::this_thread::get_id() == thread_; }
   Device device_;
-  std::vector<KeptCall>& calls_;
+  std::vector<CapturedStep::Call>& calls_;
+  const char* row_ = nullptr;  ///< that ran last
   std::thread::id thread_ = std::this_thread::get_id();
   int depth_ = 0;
   std::atomic<int> elsewhere_{0};
@@ -64,9 +69,9 @@ void CapturedStep::replay(Where where) {
           "was captured: clear gradients in the step, or before each replay");
   const bool at_once = runtime_of(device_).host_accessible();
   try {
-    for (const KeptCall& call : calls_) {
+    for (const auto& [row, call] : calls_) {
       call.make();
-      if (call.reports && at_once) context_.check_status(device_);
+      if (call.reports) context_.check_status_of(row, device_, where);
     }
     context_.set_flags();
     for (const Callback<void()>& action : context_.repeated()) action();

@@ -31,10 +31,16 @@ class CapturedStep {
   void replay(Where where = Where::current());
   size_t rows() const { return calls_.size(); }
 
+  /// A call, and the name of its row.
+  struct Call {
+    const char* row;
+    KeptCall kept;
+  };
+
  private:
   Device device_;
   Context context_;  ///< the step's memory, which nothing else is given
-  std::vector<KeptCall> calls_;
+  std::vector<Call> calls_;
 };
 
 }  // namespace cinta
