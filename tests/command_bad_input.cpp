@@ -61,6 +61,7 @@ void check_file(const std::string& path, const std::string& empty, const std::fu
   check_refused(command(), {path, "cannot be opened: Permission denied"}, {.nobody = root()});
 }
 
+constexpr const char *last = "9223372036854775807", *past_the_last = "9223372036854775808";
 const std::string no_json = "is not JSON";
 const std::string no_header = "found 0 bytes, expected at least 8";
 
@@ -227,6 +228,13 @@ TEST_CASE("options out of range are refused in one line before anything is writt
                          {"--report", "pdf", {"--report", "html,none"}},
                          {"--device", "cuda:9", {"'cuda:9' is not built", "available: cpu"}},
                          {"--seed", "1.5", {"--seed", "1.5"}},
+                         {"--seed", "18446744073709551616", {"--seed", "at most 64 bits"}},
+                         {"--max_steps", past_the_last, {"--max_steps", "less than 2^63", past_the_last}},
+                         {"--batch_size", past_the_last, {"batch_size", "less than 2^63", past_the_last}},
+                         {"--gradient_accumulation_steps", past_the_last, {"accumulation_steps", "less than 2^63"}},
+                         {"--batch_size", last, {"--per_device_train_batch_size", "at most 16777216 samples", last}},
+                         {"--gradient_accumulation_steps", last, {"--gradient_accumulation_steps", last}},
+                         {"--gradient_accumulation_steps", "262145", {"262145", "at most 16777216 samples", "64"}},
                          {"--output", "x", {"--output"}}})
     check_refused_early(scratch, train, "generated", {one.option, one.value}, one.parts);
   check_refused_early(scratch, train_mlp, "generated", {"--warmup_steps", "5"}, {"warm-up 5", "total 4"});
@@ -244,6 +252,10 @@ TEST_CASE("options out of range are refused in one line before anything is writt
                          {"--gradient_checkpointing", "often", {"often", "every:N"}},
                          {"--sequence_length", "2", {"[CLS], a token and [SEP]", "2"}},
                          {"--vocab_size", "7", {"a vocabulary of 7", "special tokens and characters"}},
+                         {"--vocab_size", past_the_last, {"--vocab_size", "less than 2^63"}},
+                         {"--sequence_length", past_the_last, {"--sequence_length", "less than 2^63"}},
+                         {"--sequence_length", last, {"max_position_embeddings lies in", last}},
+                         {"--sequence_length", "-9223372036854775809", {"--sequence_length", "at least -2^63"}},
                          {"--dropout", "1", {"dropout", "1"}},
                          {"--initializer_range", "-1", {"--initializer_range", "-1"}},
                          {"--gradient_checkpointing", "every:0", {"every:N", "every:0"}}})
@@ -255,6 +267,9 @@ TEST_CASE("labels and configurations of another model", "[command_bad_input]") {
   const Scratch scratch;
   const std::string other = scratch / "other.csv", mixed = scratch / "mixed";
   write_bytes(other, "text,label\nword1 here,a\nword2 here,z\n");
+  for (const char* seed : {"-1", "18446744073709551616", "1.5"})
+    check_refused({"eval", "--model", all.classify_model, "--data", all.texts, "--seed", seed},
+                  {"--seed", "a whole number of at most 64 bits", seed});
   const Parts unknown{other, "line 3 has the label 'z', which is none of the model's 2: a, b"};
   check_refused({"eval", "--model", all.classify_model, "--data", other}, unknown);
   check_refused(Models::classify(all.texts, scratch / "run") + Arguments{"--test_data", other}, unknown);

@@ -5,8 +5,11 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
+#include <charconv>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <new>
 
@@ -57,15 +60,32 @@ std::string with_nearest(const CLI::ParseError& error, CLI::App& app, const Argu
   return message;
 }
 
-/// The parser takes an empty word for 0.
-void refuse_empty_numbers(CLI::App& command) {
+std::string fault_of_empty(const std::string& word) { return word.empty() ? "a number, given nothing" : ""; }
+
+std::string fault_of_integer(const std::string& word) {
+  errno = 0;
+  const long long end = std::strtoll(word.c_str(), nullptr, 0);
+  return errno != ERANGE ? "" : join(end > 0 ? "less than 2^63" : "at least -2^63", ", given ", word);
+}
+
+std::string fault_of_unsigned(const std::string& word) {
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+  const bool fits = error == std::errc() && end == word.data() + word.size();
+  return fits ? "" : join("a whole number of at most 64 bits, given ", word);
+}
+
+/// The parser takes an empty word for 0, and what its type does not hold for another number.
+void check_numbers(CLI::App& command) {
   for (CLI::Option* option : command.get_options()) {
     const std::string type = option->get_type_name();
     const auto is = [&](const char* name) { return type.starts_with(name); };
-    const auto fault = [](const std::string& word) { return word.empty() ? "a number, given nothing" : ""; };
-    if (is("INT") || is("UINT") || is("FLOAT") || is("WIDTHS")) option->check({fault, "", ""});
+    const bool integer = is("INT"), natural = is("UINT");
+    if (integer || natural || is("FLOAT") || is("WIDTHS")) option->check({fault_of_empty, "", ""});
+    if (integer) option->check({fault_of_integer, "", ""});
+    if (natural) option->check({fault_of_unsigned, "", ""});
   }
-  for (CLI::App* inner : command.get_subcommands({})) refuse_empty_numbers(*inner);
+  for (CLI::App* inner : command.get_subcommands({})) check_numbers(*inner);
 }
 
 /// A word that a shell would take apart stands in quotes.
@@ -101,7 +121,7 @@ int run(int argc, char** argv) {
                    add_plan, add_bench, add_formats, add_tune, add_config, add_completion})
     add(app);
   take_settings_file(app);
-  refuse_empty_numbers(app);
+  check_numbers(app);
   Arguments given(argv + 1, argv + argc);
   for (const std::string& word : given) command_line += " " + quoted(word);
   const std::optional<ConfigRequest> request = take_config_request(app, given);

@@ -43,23 +43,24 @@ struct BertOptions : TrainOptions {
   std::string cache() const { return cache_dir == "none" || fast_dev_run > 0 ? std::string() : cache_dir; }
 };
 
+/// All but the size of the vocabulary, which is learnt.
+models::BertConfig make_config(const BertOptions& options) {
+  models::BertConfig config = models::BertConfig::named(options.size);
+  config.max_position_embeddings = options.length;
+  config.hidden_dropout_prob = config.attention_probs_dropout_prob = options.dropout;
+  config.initializer_range = options.deviation();
+  return config;
+}
+
 ResolvedValues resolved(const BertOptions& options) {
   ResolvedValues out = options.resolution().values;
+  make_config(options).check(Where());
   require_effect(*options.command, "balance_lengths", !options.balance_lengths || !options.next_sentence,
                  "with --next_sentence, which draws pairs anew in each epoch: their lengths are not known beforehand");
   if (options.initializer_range == 0) out["initializer_range"] = {join(options.deviation()), "derived from size"};
   if (options.cache() != options.cache_dir)
     out["cache_dir"] = {options.cache(), options.fast_dev_run > 0 ? "derived from fast_dev_run" : ""};
   return out;
-}
-
-models::BertConfig make_config(const BertOptions& options, const data::MaskedCorpus& corpus) {
-  models::BertConfig config = models::BertConfig::named(options.size);
-  config.vocab_size = corpus.tokenizer.vocabulary().size();
-  config.max_position_embeddings = options.length;
-  config.hidden_dropout_prob = config.attention_probs_dropout_prob = options.dropout;
-  config.initializer_range = options.deviation();
-  return config;
 }
 
 /// What is trained, and how the command asks it for masked tokens.
@@ -70,7 +71,8 @@ struct Training {
 };
 
 Training make_training(const BertOptions& options, const data::MaskedCorpus& corpus) {
-  const models::BertConfig config = make_config(options, corpus);
+  models::BertConfig config = make_config(options);
+  config.vocab_size = corpus.tokenizer.vocabulary().size();
   const Device device = parse_device(options.device);
   if (options.next_sentence) {
     auto task = std::make_unique<train::PreTrainingTask>(corpus, config, options.length, options.batch_size,

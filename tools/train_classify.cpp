@@ -98,8 +98,10 @@ ResolvedValues resolved(const ClassifyOptions& options) {
   for (const char* name : {"size", "vocab_size"})
     require_effect(*options.command, name, options.model.empty(), "with --model, which has its own");
   if (!options.test_data.empty()) out["test_fraction"] = {"unused", "derived from test_data"};
+  const models::BertConfig config = make_config(options);
+  config.check(Where());
   if (options.model.empty()) return out;
-  const int64_t length = length_for(options, make_config(options));
+  const int64_t length = length_for(options, config);
   require(length == options.length || !is_given(*options.command, "sequence_length"), "train", Where(),
           "--sequence_length ", options.length, " is more than --model ", options.model, " has positions: ", length);
   if (length != options.length) out["sequence_length"] = {join(length), "derived from model"};

@@ -18,7 +18,6 @@ namespace cinta::tools {
 void add_threads(CLI::App& command, int& threads);
 /// A check of an option's number.
 CLI::Validator at_least(int64_t least);
-CLI::Validator whole_number();
 /// A check of the name of a file that will be written: its directory can be written to.
 CLI::Validator place_for_a_file();
 

@@ -113,7 +113,7 @@ void add_tune(CLI::App& app) {
   command->add_option("--objective", options->objective, "number of the evaluation")->capture_default_str();
   command->add_option("--direction", options->direction, "maximize, minimize; unless given: the latter for a loss")
       ->check(CLI::IsMember({"maximize", "minimize"}));
-  command->add_option("--seed", options->seed, "of the choice of values")->capture_default_str()->check(whole_number());
+  command->add_option("--seed", options->seed, "of the choice of values")->capture_default_str();
   command->add_option("--storage", options->storage,
                       "Optuna's, for its dashboards, such as sqlite:///search.db; unless given: in memory");
   command->add_option("--python", options->python, "that has Optuna")->capture_default_str();
