@@ -158,6 +158,10 @@ TEST_CASE("places that cannot be written to", "[command_bad_input]") {
   const Arguments predict{"predict", "--model", all.classify_model, "--text", "a", "--output_logits"};
   check_refused(mlp("generated", file), {file, "Not a directory"});
   check_refused(mlp("generated", below), {below, "Not a directory"});
+  for (const Arguments& command : {mlp("generated", scratch / std::string(300, 'x')),
+                                   {"inspect", scratch / std::string(300, 'x')},
+                                   {"convert", all.mlp_model, scratch / std::string(300, 'x')}})
+    check_refused(command, {std::string(300, 'x'), "File name too long"});
   check_refused(predict + Arguments{folder}, {folder, "is a directory, expected a file"});
   check_refused(predict + Arguments{below}, {file, "Not a directory"});
   check_refused(predict + Arguments{folder + "/no/logits"}, {folder + "/no/", "No such file"});

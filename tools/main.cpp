@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <new>
 
@@ -160,6 +161,9 @@ int main(int argc, char** argv) {
     return code;
   } catch (const InputError& error) {
     std::fprintf(stderr, "cinta: %s\n", std::string(error.text()).c_str());
+    return 2;
+  } catch (const std::filesystem::filesystem_error& error) {  // of a path that the system does not even look up
+    std::fprintf(stderr, "cinta: %s: %s\n", error.path1().c_str(), error.code().message().c_str());
     return 2;
   } catch (const std::bad_alloc&) {
     std::fprintf(stderr, "cinta: out of memory\n");
