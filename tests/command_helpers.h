@@ -27,10 +27,12 @@ inline Arguments operator+(Arguments left, const Arguments& right) {
   return left;
 }
 
-/// How a child ended: its exit code, or 128 + the signal that killed it; what it wrote.
+/// How a child ended: its exit code, or 128 + the signal that killed it; what it wrote; the most memory that it, or we
+/// before it, had in use at once.
 struct Finished {
   int code = 0;
   std::string out, error;
+  int64_t peak_bytes = 0;
 };
 
 /// What a child may not do.
@@ -73,11 +75,12 @@ class Child {
   }
   Finished wait() {
     int status = 0;
-    while (::waitpid(process_, &status, 0) < 0 && errno == EINTR) {
+    rusage usage{};
+    while (::wait4(process_, &status, 0, &usage) < 0 && errno == EINTR) {
     }
     process_ = 0;
     return {WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status), read_bytes(scratch_ / "out"),
-            read_bytes(scratch_ / "error")};
+            read_bytes(scratch_ / "error"), usage.ru_maxrss * 1024};
   }
 
   static constexpr int cannot_start = 126;

@@ -254,7 +254,19 @@ TEST_CASE("a step is planned as it then is", "[command_models]") {
         64 << 20);
   const int64_t many = cost({"784,10", "--memory", "64MiB"}, "meta")["batch_size"];  // thousands of tiny samples
   CHECK(many > 10000);
+  const nlohmann::json most = cost({"3,2", "--memory", "8GiB"}, "meta");
+  CHECK(most["batch_size"] == 1 << 20);
+  CHECK(most["larger_not_tried"] == true);
+  CHECK_FALSE(largest.contains("larger_not_tried"));
+  CHECK(run_cinta({"plan", "3,2", "--memory", "8GiB"}).out.find("larger batches were not tried") != std::string::npos);
   check_refused({"plan", "tiny", "--memory", "1MB"}, {"not even a batch of 1 fits 1MB"});
   check_refused({"plan", "huge"}, {"tiny, mini, small, base, large", "directory of a model; given 'huge'"});
   check_refused({"plan", "30,,5"}, {"such as 784,512,10, given '30,,5'"});
+}
+
+TEST_CASE("a plan takes no memory for what it plans", "[command_models]") {
+  const Finished finished = run_cinta({"plan", "mlp", "--batch_size", "1000000", "--json"});
+  REQUIRE(finished.code == 0);
+  CHECK(nlohmann::json::parse(finished.out)["peak_bytes"] > int64_t{4} * 784 * 1000000);
+  CHECK(finished.peak_bytes < int64_t{1} << 30);
 }

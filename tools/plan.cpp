@@ -26,6 +26,7 @@ struct Options {
   bool json = false;
   const CLI::App* command = nullptr;  ///< to see what was given
   bool rehearsed = false;             ///< two layers, run on `device` for the memory alone
+  bool larger_not_tried = false;      ///< the search for the largest batch ended where it fitted still
 };
 
 train::StepCost cost_of(const Options& options, models::Module& model, const Callback<Tensor()>& loss) {
@@ -50,7 +51,7 @@ train::StepCost step_of(const Options& options) {
   SampleModel model = sample_model(options.model, options.vocabulary, options.length);
   const int64_t length = sample_length(model, *options.command, options.length);
   std::unique_ptr<Rehearsal> rehearsed;
-  SampleInputs inputs{.zeros = true};
+  SampleInputs inputs{.zeros = true, .numbers = !options.rehearsed};
   if (options.rehearsed) {
     // All layers but the last, which computes some rows only, work alike, one after the other.
     model.config.num_hidden_layers = std::min<int64_t>(model.config.num_hidden_layers, 2);
@@ -82,8 +83,9 @@ train::StepCost plan(Options options) {
 
 double mebibytes(int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
+constexpr int64_t largest_tried = 1 << 20;
+
 int64_t largest_batch(Options options) {
-  constexpr int64_t most = 1 << 20;
   const uint64_t bytes = byte_size("--memory", options.memory);
   const auto fits = [&](auto cost, int64_t size) {
     options.batch = size;
@@ -91,7 +93,7 @@ int64_t largest_batch(Options options) {
   };
   require(fits(plan, 1), "plan", Where(), "not even a batch of 1 fits ", options.memory);
   // Without the workspace first, which is quick.
-  int64_t low = 1, high = train::find_batch_size([&](int64_t size) { return fits(step_of, size); }, most);
+  int64_t low = 1, high = train::find_batch_size([&](int64_t size) { return fits(step_of, size); }, largest_tried);
   if (fits(plan, high)) return high;
   while (high - low > 1) {
     const int64_t middle = low + (high - low) / 2;
@@ -110,10 +112,12 @@ Json json_of(const Options& options, const train::StepCost& cost) {
                       {"backward_flops", layer.backward_flops}});
   for (int i = 0; i < category_count; ++i)
     peak[std::string(cinta::name_of(static_cast<Category>(i)))] = cost.memory.peak[static_cast<size_t>(i)];
-  return {{"batch_size", options.batch},
-          {"layers", layers},
-          {"peak_bytes_by_category", peak},
-          {"peak_bytes", cost.memory.peak_total}};
+  Json out{{"batch_size", options.batch},
+           {"layers", layers},
+           {"peak_bytes_by_category", peak},
+           {"peak_bytes", cost.memory.peak_total}};
+  if (options.larger_not_tried) out["larger_not_tried"] = true;
+  return out;
 }
 
 void print(const Options& options, const train::StepCost& cost) {
@@ -139,6 +143,7 @@ void print(const Options& options, const train::StepCost& cost) {
                 mebibytes(cost.memory.peak[static_cast<size_t>(i)]));
   if (cost.memory.peak[workspace] == 0)
     std::printf("\nThis machine cannot even lay the step out, so what the CPU's kernels work in is not in this sum.");
+  if (options.larger_not_tried) std::printf("\nIt fits --memory, and larger batches were not tried.");
   std::printf("\nGF: thousand millions of multiplications and additions in matrix products and attention\n");
 }
 
@@ -170,7 +175,10 @@ void add_plan(CLI::App& app) {
   command->add_option("--memory", options->memory, "e.g. 8GiB: find the largest batch whose step fits, and plan it");
   command->add_flag("--json", options->json, "one object");
   set_work(*command, [options] {
-    if (!options->memory.empty()) options->batch = largest_batch(*options);
+    if (!options->memory.empty()) {
+      options->batch = largest_batch(*options);
+      options->larger_not_tried = options->batch == largest_tried;
+    }
     const train::StepCost cost = plan(*options);
     if (options->json)
       std::printf("%s\n", json_of(*options, cost).dump(2).c_str());

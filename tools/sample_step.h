@@ -48,6 +48,7 @@ struct SampleTokens {
 };
 struct SampleInputs {
   bool zeros = false;                   ///< and not random numbers, which take time; of ragged sequences, labels alone
+  bool numbers = true;                  ///< false: what is no index is left as memory is, for a step that nobody reads
   std::function<void()> ready = [] {};  ///< called when the inputs are there, and the model is not
 };
 /// Throws ValueError for sequences longer than the model's table of positions, ragged ones of fewer than 3 tokens, and
