@@ -328,6 +328,13 @@ TEST_CASE("a step or rows that cannot be timed are refused in a line", "[command
   refused({"step", "--plot", ""}, {"--plot", "a file"});
   refused({"step", "--config", ""}, {"--config", "the name of a file"});
   refused({"step", "--steps", "99999999999999999999"}, {"--steps", "less than 2^63", "99999999999999999999"});
+  for (const char* batch : {"9999999999999", "9223372036854775807"})
+    for (const char* model : {"mlp", "bert-tiny"}) {
+      const Finished finished = run_cinta({"bench", "step", "--model", model, "--batch", batch});
+      INFO(finished.error);
+      CHECK(finished.code != 0);
+      CHECK(finished.error.find(batch) != std::string::npos);
+    }
   refused({"step", "--threads", "-1"}, {"--threads"});
   refused({"step", "--sequnce", "8"}, {"--sequence"});
   refused({"rows", "--sizes", "huge"}, {"--sizes", "mini, base, large", "huge"});

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <new>
+#include <stdexcept>
 
 #include "cinta/core/random.h"
 #include "cinta/data/packing.h"
@@ -21,6 +23,18 @@
 namespace cinta::tools {
 namespace {
 
+/// Room on the host for an input of a step.
+template <class T>
+std::vector<T> room_for(const char* name, const Shape& shape) {
+  empty(shape, dtype_of<T>(), meta);  // refuses what cannot be counted
+  try {
+    return std::vector<T>(static_cast<size_t>(shape.numel()));
+  } catch (const std::bad_alloc&) {
+  } catch (const std::length_error&) {
+  }
+  throw OutOfMemory(join("[sample] there is no room for ", shape, " numbers of '", name, "'"));
+}
+
 /// Makes the inputs of a step.
 struct Source {
   Device device;
@@ -29,19 +43,19 @@ struct Source {
   Tensor numbers(const char* name, const Shape& shape) const {
     if (!inputs.numbers) return empty(shape, Dtype::f32, device);
     if (inputs.zeros) return zeros(shape, Dtype::f32, device);
-    std::vector<float> out(static_cast<size_t>(shape.numel()));
+    std::vector<float> out = room_for<float>(name, shape);
     for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<float>(random_normal(0, stream_id(name), 0, i));
     return from_values(out, shape, device);
   }
-  static std::vector<int64_t> words(const char* name, int64_t bound, int64_t count) {
-    std::vector<int64_t> out(static_cast<size_t>(count));
+  static std::vector<int64_t> words(const char* name, int64_t bound, const Shape& shape) {
+    std::vector<int64_t> out = room_for<int64_t>(name, shape);
     for (size_t i = 0; i < out.size(); ++i)
       out[i] = static_cast<int64_t>(random_word(0, stream_id(name), 0, i) % static_cast<uint32_t>(bound));
     return out;
   }
   Tensor indices(const char* name, int64_t bound, const Shape& shape) const {
     if (inputs.zeros) return zeros(shape, Dtype::i64, device);
-    return from_values(words(name, bound, shape.numel()), shape, device);
+    return from_values(words(name, bound, shape), shape, device);
   }
   /// The masked tokens as rows of the flattened batch, spread evenly over each sequence.
   Tensor masked_rows(const SampleTokens& tokens) const {
@@ -74,9 +88,9 @@ Sequences whole(const Source& source, const SampleTokens& tokens, int64_t vocabu
 Sequences ragged(const Source& source, const SampleTokens& tokens, int64_t vocabulary, bool reads_first) {
   require(tokens.sequence > 2, "sample", Where(), "ragged sequences of at least 3 tokens, given ", tokens.sequence);
   data::Batch batch;
-  batch.ids = Source::words("ids", vocabulary, tokens.batch * tokens.sequence);
+  batch.ids = Source::words("ids", vocabulary, {tokens.batch, tokens.sequence});
   double pairs = 0, read = 0, pairs_of_read = 0;  // pairs of a query and a key
-  for (int64_t more : Source::words("lengths", tokens.sequence - 2, tokens.batch)) {
+  for (int64_t more : Source::words("lengths", tokens.sequence - 2, {tokens.batch})) {
     const int64_t length = 2 + more, before = static_cast<int64_t>(batch.lengths.size()) * tokens.sequence;
     batch.lengths.push_back(static_cast<int32_t>(length));
     const int64_t masked = tokens.masked ? std::max<int64_t>(1, tokens.masked * length / tokens.sequence) : 0;
