@@ -67,6 +67,16 @@ TEST_CASE("empty values, lists, other spellings and files named by the environme
         Words{"3", "command", "line"});
 }
 
+TEST_CASE("an empty list in a file of settings is refused", "[command]") {
+  const Scratch scratch;
+  const std::string config = scratch / "run.json";
+  for (const char* name : {"hidden", "seed"}) {
+    write_bytes(config, std::string("{\"") + name + "\": []}");
+    for (const char* file : {"--config", "--params"})
+      check_refused({"train", "mlp", "--data", "generated", file, config}, {config + ": " + name + ": ", "found []"});
+  }
+}
+
 TEST_CASE("a few steps to try everything, and epochs of accumulated batches", "[command]") {
   const Scratch scratch;
   std::filesystem::create_directory(scratch / "text");

@@ -119,6 +119,8 @@ class Layers {
       require<FileError>(key != "config" && key != "params", "config", Where(), *path, ": a file names no other file");
       require<FileError>(!value.is_object() && !value.is_null(), "config", Where(), *path, ": ", key, ": found ",
                          value.dump(), ", expected a number, a text, true, false or a list");
+      require<FileError>(!value.is_array() || !value.empty(), "config", Where(), *path, ": ", key,
+                         ": found [], expected at least one element");
       add(*known, value, *path);
     }
   }
