@@ -110,6 +110,8 @@ TEST_CASE("what comes of a training is one object for programs, and one for each
   std::istringstream text(finished.out);
   for (std::string line; std::getline(text, line);) lines.push_back(nlohmann::json::parse(line));
   REQUIRE(lines.size() == 3);
+  const std::string help = run_cinta({"train", "mlp", "--help"}).out;
+  CHECK(help.find("as one object; of --seeds as one a line, and") != std::string::npos);
   CHECK(lines[0]["seed"] == 0);
   CHECK(lines[1]["output_dir"] == scratch / "run/seed-1");
   CHECK(lines[2]["mean_eval_accuracy"].get<double>() ==

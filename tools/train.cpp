@@ -129,6 +129,8 @@ void add_train(CLI::App& app) {
                             "an MLP that tells classes apart: a CSV whose last column is the class (0, 1, ..), "
                             "IDX images with --labels, or 'generated' digits");
   mlp->add_to(*mlp_command);
+  mlp_command->get_option("--json")->description(
+      "print what came of it as one object; of --seeds as one a line, and another of their mean");
   mlp_command->add_option("--labels", mlp->labels, "IDX file of the classes, where --data is one of images");
   mlp_command->add_option("--test_data", mlp->test_data, "file of the test rows; without it a fifth of --data");
   mlp_command->add_option("--test_labels", mlp->test_labels, "IDX file of their classes");
