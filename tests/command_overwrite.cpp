@@ -114,4 +114,11 @@ TEST_CASE("each seed's run says which it is", "[command]") {
   REQUIRE(run_cinta(short_training(scratch / "run", {"--seeds", "2", "--seed", "7"})).code == 0);
   CHECK(holds(scratch / "run/metrics.jsonl", "\"seed\":7"));
   CHECK(holds(scratch / "run/seed-8/metrics.jsonl", "\"seed\":8"));
+  const std::string last = "18446744073709551615", wanted = "\"seed\":" + last + ",";
+  const Finished finished = run_cinta(short_training(scratch / "last", {"--seed", last, "--json"}));
+  REQUIRE(finished.code == 0);
+  CHECK(finished.out.find(wanted) != std::string::npos);
+  CHECK(holds(scratch / "last/metrics.jsonl", wanted));
+  REQUIRE(run_cinta(short_training(scratch / "last", {"--seed", last, "--resume"})).code == 0);
+  check_refused(short_training(scratch / "last", {"--seed", "1", "--resume"}), {"seed 1, begun with " + last});
 }

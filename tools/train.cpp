@@ -86,7 +86,7 @@ void train_mlp(const MlpOptions& options) {
     if (i > 0 && !run.output_dir.empty()) run.output_dir += "/" + train::seed_prefix + std::to_string(seed);
     const train::RunResult result = train::run(task, run, of_seed.header("mlp", crc32));
     const double accuracy = 100 * train::number(result.evaluation, "eval_accuracy");
-    if (options.publish(result, run.output_dir, {}, {{"seed", static_cast<int64_t>(seed)}}))
+    if (options.publish(result, run.output_dir, {}, {{"seed", seed}}))
       std::printf("seed %llu: %lld to train on, %lld to test; test accuracy %.2f %% after %lld steps in %.1f s\n",
                   static_cast<unsigned long long>(seed), static_cast<long long>(train_count),
                   static_cast<long long>(test_count), accuracy, static_cast<long long>(result.steps), result.seconds);

@@ -198,7 +198,7 @@ train::MetricFields TrainOptions::header(const std::string& task, uint32_t data_
   train::MetricFields out{{"task", task},
                           {"data", data},
                           {"data_crc32", static_cast<int64_t>(data_crc32)},
-                          {"seed", static_cast<int64_t>(seed)},
+                          {"seed", seed},
                           {"batch_size", batch_size},
                           {"gradient_accumulation_steps", run.accumulation_steps},
                           {"overfit_batches", run.overfit_batches},

@@ -52,6 +52,7 @@ std::string line_of(const MetricFields& fields, Where where) { return json_of(fi
 
 MetricValue value_of(const Json& json, std::string_view place, Where where) {
   if (json.is_boolean()) return json.get<bool>();
+  if (json.is_number_unsigned() && json.get<uint64_t>() >> 63 != 0) return json.get<uint64_t>();
   if (json.is_number_integer()) return json.get<int64_t>();
   if (json.is_number()) return json.get<double>();
   require<FileError>(json.is_string(), "metrics", where, place, "found a value of type ", json.type_name(),
@@ -92,6 +93,7 @@ std::optional<double> number_in(const MetricValue& value) {
   }
   if (std::holds_alternative<bool>(value)) return std::nullopt;
   if (const auto* whole = std::get_if<int64_t>(&value)) return double(*whole);
+  if (const auto* large = std::get_if<uint64_t>(&value)) return double(*large);
   if (const auto* single = std::get_if<float>(&value)) return double(*single);
   return std::get<double>(value);
 }

@@ -16,7 +16,7 @@
 namespace cinta::train {
 
 /// A float keeps its own shortest spelling (0.1f is written 0.1).
-using MetricValue = std::variant<bool, int64_t, float, double, std::string>;
+using MetricValue = std::variant<bool, int64_t, float, double, std::string, uint64_t>;
 using MetricFields = std::vector<std::pair<std::string, MetricValue>>;
 
 /// The number called `name`; NaN when there is none.

@@ -104,6 +104,8 @@ std::string report_settings(const ReportRun& run) {
       text = *flag ? "true" : "false";
     else if (const auto* whole = std::get_if<int64_t>(&value))
       text = std::to_string(*whole);
+    else if (const auto* large = std::get_if<uint64_t>(&value))
+      text = std::to_string(*large);
     else
       text = formatted("%.6g", number(run.metrics.header, name));
     fact(name, text);
