@@ -142,7 +142,7 @@ TEST_CASE("cinta bench step says what dropout a step has and what it does withou
   for (const json& row : named.at("rows")) CHECK(row.at("row") != "attention");
   const Finished told = run_cinta(Arguments{"bench"} + of_file + Arguments{"--without", "attention,linear"});
   CHECK(told.out.find("small.json (BertForMaskedLM), batch of 1 x 8 tokens, 2 of each masked, dropout 0.1, without "
-                      "attention, linear") != std::string::npos);
+                      "attention and linear, AdamW, fp32") != std::string::npos);
 }
 
 TEST_CASE("cinta bench step lays sequences of many lengths end to end", "[command_bench]") {

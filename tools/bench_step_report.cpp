@@ -29,7 +29,7 @@ std::string name_of(const StepSubject& subject) {
   const double whole = subject.dropout, part = subject.attention_dropout;
   if (whole > 0 || part > 0) out += join(", dropout ", formatted("%g", whole));
   if (part != whole) out += join(", of attention ", formatted("%g", part));
-  for (size_t i = 0; i < subject.without.size(); ++i) out += join(i ? ", " : ", without ", subject.without[i]);
+  for (size_t i = 0; i < subject.without.size(); ++i) out += join(i ? " and " : ", without ", subject.without[i]);
   return out;
 }
 
