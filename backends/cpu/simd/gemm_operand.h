@@ -72,31 +72,28 @@ struct Woven {
   LinesAhead lines(int64_t first) const { return lines_of(data, k, row, strips, first); }
   int64_t line_count() const { return k * lines_of_row(strips * static_cast<int64_t>(sizeof(*data))); }
 
-  /// `fetched`: the second-level cache holds what is read.
-  void pack(float* out, bool fetched = false) const {
-    width == panel_rows ? pack_panels<panel_rows>(out, fetched) : pack_panels<panel_columns>(out, fetched);
-  }
+  void pack(float* out) const { width == panel_rows ? pack_panels<panel_rows>(out) : pack_panels<panel_columns>(out); }
 
  private:
   static constexpr int64_t pitch_of(int64_t panel) { return round_up(panel, vector_width); }
 
   template <int64_t panel>
-  void pack_panels(float* out, bool fetched) const {
+  void pack_panels(float* out) const {
     constexpr int64_t at_once = 4;
     int64_t w = 0;
     for (; w + at_once <= k / Tile::steps_per_word; w += at_once)
-      pack_words<panel, at_once>(out + w * pitch_of(panel), w, fetched);
-    for (; w < words(); ++w) pack_words<panel, 1>(out + w * pitch_of(panel), w, fetched);
+      pack_words<panel, at_once>(out + w * pitch_of(panel), w);
+    for (; w < words(); ++w) pack_words<panel, 1>(out + w * pitch_of(panel), w);
   }
 
   /// `count` words of every strip, from word w on. Several at once, as panels lie far apart.
   template <int64_t panel, int64_t count>
-  void pack_words(float* out, int64_t w, bool fetched) const {
+  void pack_words(float* out, int64_t w) const {
     constexpr int64_t ahead = 96;  // rows: they lie too far apart for the machine to see what comes next
     constexpr int64_t steps = Tile::steps_per_word;
     const int64_t words_from_panel = panel_words();
     const typename Tile::Value* step = data + w * steps * row;
-    if (!fetched && (w + count) * steps + ahead <= k)
+    if ((w + count) * steps + ahead <= k)
       for (int64_t r = 0; r < count * steps; ++r)  // begun lines, too
         prefetch_far(step + (ahead + r) * row, strips * static_cast<int64_t>(sizeof(*step)) + 62);
     const bool paired = (w + count) * steps <= k;

@@ -82,8 +82,8 @@ struct Job {
     const Woven<Tile> part = stripe_at(stripe);
     for (int64_t first = 0; first < p.k; first += block, of_kept += of_block) {
       const Packed kept_steps{kept.steps(first, block), of_kept}, part_steps{part.steps(first, block), of_part};
-      if (packs_kept) kept_steps.operand.pack(of_kept, first > 0);
-      part_steps.operand.pack(of_part, first > 0 || !packs_kept);
+      if (packs_kept) kept_steps.operand.pack(of_kept);
+      part_steps.operand.pack(of_part);
       if (p.row_sums && keeps_b) add_rows_up(part_steps, begin, first > 0);
       if (p.row_sums && !keeps_b && stripe == 0) add_rows_up(kept_steps, 0, first > 0);
       Coming coming;
