@@ -141,25 +141,29 @@ struct Linear {
     autograd::Sink::Target dbias{{}, 0};
     if (sinks[2].wanted()) dbias = sinks[2].target({weight.size(0)}, device);
     // Where there is no such row, the two that it is made of.
-    const bool together =
-        !active && sinks[1].wanted() && dbias.destination && kernels::linear_weight_backward.has(device);
+    const bool together = !active && sinks[1].wanted() && dbias.destination &&
+                          kernels::linear_weight_backward.has(device) &&
+                          kernels::linear_weight_backward.floats(device).has(dz.dtype());
     if (active) {
       kernels::bias_activation_backward(device, dz, dbias.destination.view(), as_rows(dy), slopes.get(), dbias.beta);
     } else if (dbias.destination && !together) {
       const Tensor row = dbias.destination.with_layout({1, dz.size(1)}, {dz.size(1), 1}, dbias.destination.offset());
       kernels::sum(device, row, dz, dbias.beta);
     }
-    if (sinks[0].wanted()) {
-      auto [dx, beta] = sinks[0].target(x.get().shape(), device);
-      kernels::matmul(device, as_rows(dx), dz, weight, 1.0f, beta);
-    }
+    // Before x, which may be the bias: what one of them is given is written when the other asks for its target.
     if (sinks[1].wanted()) {
       auto [dw, beta] = sinks[1].target(weight.shape(), device);
-      if (together) return kernels::linear_weight_backward(device, dw, dbias.destination, dz, in, beta, dbias.beta);
       View turned = dz;
       std::swap(turned.shape[0], turned.shape[1]);
       std::swap(turned.strides[0], turned.strides[1]);
-      kernels::matmul(device, dw, turned, in, 1.0f, beta);
+      if (together)
+        kernels::linear_weight_backward(device, dw, dbias.destination, dz, in, beta, dbias.beta);
+      else
+        kernels::matmul(device, dw, turned, in, 1.0f, beta);
+    }
+    if (sinks[0].wanted()) {
+      auto [dx, beta] = sinks[0].target(x.get().shape(), device);
+      kernels::matmul(device, as_rows(dx), dz, weight, 1.0f, beta);
     }
   }
   std::vector<Tensor> inputs() { return {x.get(), w.get(), bias ? bias.get() : Tensor()}; }

@@ -64,3 +64,19 @@ TEST_CASE("a rehearsal asks for the workspace that products take", "[matmul]") {
         CHECK(rehearsed.second > c.n * c.k * 6);  // the smaller operand, each value as three bf16
     }
 }
+
+TEST_CASE("a rehearsal asks for the workspace of a bias's sums, too", "[matmul]") {
+  const ThreadScope one(1);
+  const Tensor dy = full({2500, 130}, 1), x = full({2500, 200}, 1), dw = empty({130, 200}), dbias = empty({130});
+  const auto peak = [&] {
+    context().pool(cpu)->reset_peak();
+    kernels::linear_weight_backward(cpu, dw, dbias, dy, x, 0, 0);
+    return memory_statistics(cpu).peak[static_cast<size_t>(Category::workspace)];
+  };
+  int64_t rehearsed = 0;
+  {
+    const Rehearsal rehearsal(cpu);
+    rehearsed = peak();
+  }
+  CHECK(peak() == rehearsed);
+}

@@ -1,6 +1,8 @@
 // The CPU lends no more memory than the process may use, by the machine's size or by that of its control groups.
 #include "cinta/backends/cpu/memory_limit.h"
 
+#include <sys/sysinfo.h>
+
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <thread>
@@ -53,12 +55,6 @@ int64_t limit_with_room() {
     while (blocks.take()) ++more;
     return limit - more * block;
   }
-}
-
-void write(const Scratch& scratch, const std::string& file, const std::string& text) {
-  const std::filesystem::path path = scratch / file;
-  std::filesystem::create_directories(path.parent_path());
-  std::ofstream(path) << text;
 }
 
 }  // namespace
@@ -129,26 +125,44 @@ TEST_CASE("who asks for more than there is takes nothing from others meanwhile",
   CHECK(blocks.taken.size() == 1);
 }
 
-TEST_CASE("the least of the control groups around a process is its limit", "[core]") {
+TEST_CASE("a process may use no more than the machine has", "[core]") {
+  struct sysinfo system {};
+  REQUIRE(sysinfo(&system) == 0);
+  CHECK(memory_limit() > 0);
+  CHECK(memory_limit() <= static_cast<int64_t>((system.totalram + system.totalswap) * system.mem_unit));
+}
+
+TEST_CASE("control groups leave a process the least that one of them allows", "[core]") {
   const Scratch scratch;
-  const auto limit = [&] { return limit_of_control_groups(scratch.path()); };
-  CHECK(limit() == INT64_MAX);  // no files: another system
-  write(scratch, "proc/self/cgroup", "0::/jobs/one\n");
-  CHECK(limit() == INT64_MAX);
-  write(scratch, "sys/fs/cgroup/jobs/one/memory.max", "max\n");
-  CHECK(limit() == INT64_MAX);
-  write(scratch, "sys/fs/cgroup/jobs/memory.max", "3000000000\n");
-  CHECK(limit() == 3'000'000'000);
-  write(scratch, "sys/fs/cgroup/jobs/one/memory.max", "2000000000\n");
-  CHECK(limit() == 2'000'000'000);
-  write(scratch, "sys/fs/cgroup/memory.max", "1000000000\n");  // a container, which sees its own group as the top
-  CHECK(limit() == 1'000'000'000);
+  constexpr int64_t memory = 9000, swap = 500;
+  const auto left = [&] { return left_by_control_groups(scratch.path(), memory, swap); };
+  const auto write = [&](const std::string& file, const std::string& text) {
+    const std::filesystem::path path = scratch / file;
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path) << text << "\n";
+  };
+  CHECK(left() == memory + swap);  // no files: another system
+  write("proc/self/cgroup", "0::/jobs/one");
+  CHECK(left() == memory + swap);
+  write("sys/fs/cgroup/jobs/one/memory.max", "max");
+  CHECK(left() == memory + swap);
+  write("sys/fs/cgroup/jobs/memory.max", "3000");
+  CHECK(left() == 3000 + swap);
+  write("sys/fs/cgroup/jobs/one/memory.max", "2000");
+  CHECK(left() == 2000 + swap);
+  write("sys/fs/cgroup/jobs/one/memory.swap.max", "0");
+  CHECK(left() == 2000);
+  write("sys/fs/cgroup/memory.max", "1000");  // a container, which sees its own group as the top
+  CHECK(left() == 1000 + swap);
   // Version 1, where the memory's groups have a tree of their own; the path is one of outside the container.
-  write(scratch, "proc/self/cgroup", "5:cpu,cpuacct:/a\n4:hugetlb,memory:/docker/b\n0::/\n");
-  write(scratch, "sys/fs/cgroup/memory/memory.limit_in_bytes", "900000000\n");
-  CHECK(limit() == 900'000'000);
-  write(scratch, "sys/fs/cgroup/memory/docker/b/memory.limit_in_bytes", "800000000\n");
-  CHECK(limit() == 800'000'000);
-  write(scratch, "proc/self/cgroup", "no group at all\n");
-  CHECK(limit() == INT64_MAX);
+  write("proc/self/cgroup", "5:cpu,cpuacct:/a\n4:hugetlb,memory:/docker/b\n0::/elsewhere");
+  std::filesystem::remove(scratch / "sys/fs/cgroup/memory.max");
+  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "900");
+  CHECK(left() == 900 + swap);
+  write("sys/fs/cgroup/memory/docker/b/memory.limit_in_bytes", "800");
+  CHECK(left() == 800 + swap);
+  write("sys/fs/cgroup/memory/docker/b/memory.memsw.limit_in_bytes", "850");
+  CHECK(left() == 850);
+  write("proc/self/cgroup", "no group at all");
+  CHECK(left() == memory + swap);
 }

@@ -56,6 +56,14 @@ const OpTable table({
         .composed([](In x) { return gelu(matmul(x[0], transpose(x[1], 0, 1))); }),
     {"linear", {real({5}), real({4, 5}), real({4})}, [](In x) { return linear(x[0], x[1], x[2]); }, "one row"},
     {"linear", {real({3, 3}), real({3})}, [](In x) { return linear(x[0], x[0], x[1]); }, "by itself"},
+    {"linear", {real({3}), real({3, 3})}, [](In x) { return linear(x[0], x[1], x[0]); }, "plus itself"},
+    {"linear",
+     {real({3}), real({3, 3})},
+     [](In x) {
+       const Tensor h = x[0] * 1.0;
+       return linear(h, x[1], h);
+     },
+     "of a result plus itself"},
 });
 
 }  // namespace

@@ -29,8 +29,9 @@ int64_t ask_system() {
 #ifdef __linux__
   struct sysinfo system {};
   if (sysinfo(&system) == 0) {
-    const int64_t unit = system.mem_unit, memory = static_cast<int64_t>(system.totalram) * unit;
-    return std::min(memory, limit_of_control_groups("/")) + static_cast<int64_t>(system.totalswap) * unit;
+    const int64_t unit = system.mem_unit;
+    return left_by_control_groups("/", static_cast<int64_t>(system.totalram) * unit,
+                                  static_cast<int64_t>(system.totalswap) * unit);
   }
 #endif
   return unlimited;
@@ -38,8 +39,8 @@ int64_t ask_system() {
 
 }  // namespace
 
-int64_t limit_of_control_groups(const std::filesystem::path& root) {
-  int64_t least = unlimited;
+int64_t left_by_control_groups(const std::filesystem::path& root, int64_t memory, int64_t swap) {
+  int64_t least = memory + swap;
   std::ifstream groups(root / "proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {  // number:controllers:/path; of version 2 without controllers
     const size_t first = line.find(':'), second = line.find(':', first + 1);
@@ -53,7 +54,12 @@ int64_t limit_of_control_groups(const std::filesystem::path& root) {
     std::filesystem::path group = std::filesystem::path(line.substr(second + 1)).relative_path();
     for (bool at_top = false; !at_top; group = group.parent_path()) {
       at_top = group.empty();
-      least = std::min(least, number_in(top / group / (unified ? "memory.max" : "memory.limit_in_bytes")));
+      const std::filesystem::path files = top / group;
+      const int64_t of_group = unified ? std::min(memory, number_in(files / "memory.max")) +
+                                             std::min(swap, number_in(files / "memory.swap.max"))
+                                       : std::min(std::min(memory, number_in(files / "memory.limit_in_bytes")) + swap,
+                                                  number_in(files / "memory.memsw.limit_in_bytes"));
+      least = std::min(least, of_group);
     }
   }
   return least;

@@ -6,15 +6,14 @@
 
 namespace cinta {
 
-/// Bytes that this process may use: the machine's memory, or the part of it that its control group (a container, a
-/// service, a job of a cluster) may use, and what the machine swaps to. As much as can be counted where the system does
-/// not say.
+/// Bytes that this process may use: the machine's memory and what it swaps to, or what its control group (a container,
+/// a service, a job of a cluster) may use of both. As much as can be counted where the system does not say.
 int64_t memory_limit();
 /// For tests: what memory_limit() says from now on; without a value, what the system says.
 void pretend_memory_limit(std::optional<int64_t> bytes);
 
-/// The least bytes that the control groups of this process allow, of both versions, by the files below `root`, which is
-/// / but for tests; as much as can be counted where they allow all. See cgroups(7).
-int64_t limit_of_control_groups(const std::filesystem::path& root);
+/// What the control groups of this process, of both versions, leave of a machine with so many bytes of memory and of
+/// what it swaps to, by the files below `root`, which is / but for tests. See cgroups(7).
+int64_t left_by_control_groups(const std::filesystem::path& root, int64_t memory, int64_t swap);
 
 }  // namespace cinta
