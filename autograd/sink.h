@@ -22,8 +22,8 @@ class Sink {
     float beta;  ///< 0: overwrite, the old values mean nothing; 1: add
   };
   /// Memory to write (beta 0) or add (beta 1) this contribution to, contiguous, of the given shape and of the input's
-  /// own type, which autocast may have shown the op in another. Use either put or target, once; and put where an op has
-  /// another sink of the same tensor, whose target this one's may be.
+  /// own type, which autocast may have shown the op in another. Use either put or target, once. Another sink of the op
+  /// may be of the same tensor, and its target this one: write what one is given before the next is asked for.
   Target target(const Shape& shape, Device device);
   /// Memory for a copy of `sum`, the target's destination, in a narrower type, where this is the last contribution and
   /// an op that passes the gradient on wants it in that type: for a row that writes both. Absent otherwise.

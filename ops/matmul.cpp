@@ -153,13 +153,14 @@ struct Linear {
     // Before x, which may be the bias: what one of them is given is written when the other asks for its target.
     if (sinks[1].wanted()) {
       auto [dw, beta] = sinks[1].target(weight.shape(), device);
-      View turned = dz;
-      std::swap(turned.shape[0], turned.shape[1]);
-      std::swap(turned.strides[0], turned.strides[1]);
-      if (together)
+      if (together) {
         kernels::linear_weight_backward(device, dw, dbias.destination, dz, in, beta, dbias.beta);
-      else
+      } else {
+        View turned = dz;
+        std::swap(turned.shape[0], turned.shape[1]);
+        std::swap(turned.strides[0], turned.strides[1]);
         kernels::matmul(device, dw, turned, in, 1.0f, beta);
+      }
     }
     if (sinks[0].wanted()) {
       auto [dx, beta] = sinks[0].target(x.get().shape(), device);

@@ -65,18 +65,18 @@ std::string fault_of_empty(const std::string& word) { return word.empty() ? "a n
 
 std::string fault_of_integer(const std::string& word) {
   errno = 0;
-  const long long end = std::strtoll(word.c_str(), nullptr, 0);
-  return errno != ERANGE ? "" : join(end > 0 ? "less than 2^63" : "at least -2^63", ", given ", word);
+  const long long nearest = std::strtoll(word.c_str(), nullptr, 0);
+  return errno != ERANGE ? "" : join(nearest > 0 ? "less than 2^63" : "at least -2^63", ", given ", word);
 }
 
 std::string fault_of_unsigned(const std::string& word) {
   uint64_t number = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
   const bool fits = error == std::errc() && end == word.data() + word.size();
-  return fits ? "" : join("a whole number of at most 64 bits, given ", word);
+  return fits ? "" : join("a whole number of at most 64 bits, in digits, given ", word);
 }
 
-/// The parser takes an empty word for 0, and what its type does not hold for another number.
+/// The parser takes an empty word for 0, and a whole number that its type does not hold for another one.
 void check_numbers(CLI::App& command) {
   for (CLI::Option* option : command.get_options()) {
     const std::string type = option->get_type_name();

@@ -95,7 +95,7 @@ Resolution TrainOptions::resolution(std::optional<int64_t> samples) const {
   require(batch_size > 0 && run.accumulation_steps > 0, "train", Where(),
           "batch size and gradient_accumulation_steps are positive, given ", batch_size, " and ",
           run.accumulation_steps);
-  constexpr int64_t most = int64_t{1} << 24;  // far above any step; a slip of the hand would take all memory
+  constexpr int64_t most = int64_t{1} << 24;  // far above any step; all its batches are gathered before it begins
   require(batch_size <= most / run.accumulation_steps, "train", Where(), "a step has at most ", most,
           " samples, given --per_device_train_batch_size ", batch_size, " and --gradient_accumulation_steps ",
           run.accumulation_steps);

@@ -31,15 +31,16 @@ void scale(const View& y, float beta) {
 /// packs its rows of b once and finds them in the cache. Measured on Zen 4, bf16[320,30522] x bf16[30522,256]: 163
 /// GF/s as one sum, 220 in parts of 2048; f32 101 and 110. As many parts as two, four or eight threads share evenly:
 /// by two threads 386 GF/s in 15 parts, 408 in 16. Of few results, parts of 1024 take of the time of 2048 on an
-/// Emerald Rapids by AMX, in wider stripes, 0.91 to 0.96, by AVX-512 0.98 to 1.00. Of more than 16 parts, two that
-/// follow each other are added up where they are, so that half as many sums are written and read again: 0.965 to 0.975
-/// of the time on Zen 4.
+/// Emerald Rapids by AMX, in wider stripes, 0.91 to 0.96, by AVX-512 0.98 to 1.00. Of more than 16 parts, two or
+/// more that follow each other are added up where they are, so that half as many sums are written and read again, at
+/// most 64: 0.965 to 0.975 of the time on Zen 4.
 bool multiply_parts(const Gemm& p) {
-  constexpr int64_t least = 8192, few = 1 << 18, evenly = 8, most_single = 16, most = 1024;
+  constexpr int64_t least = 8192, few = 1 << 18, evenly = 8, most_single = 16, most_sums = 64, most = 1024;
   const bool fits = p.k >= least && p.m <= most && p.n <= most && p.a.column == 1 && p.b.column == 1;
   if (!fits || p.bias.data || p.alpha != 1 || p.of_many) return false;  // in a batch, each thread does a whole
   const int64_t longest = p.m * p.n <= few ? 1024 : 2048;               // as each sum has results of its own
-  const int64_t needed = p.k / longest + 1, of_sum = needed > most_single ? 2 : 1,
+  const int64_t needed = p.k / longest + 1,
+                of_sum = needed > most_single ? std::max<int64_t>(2, (needed + most_sums - 1) / most_sums) : 1,
                 sums = round_up((needed + of_sum - 1) / of_sum, evenly), count = sums * of_sum;
   // About equal, the first the longest, so that it takes as much workspace as any.
   const auto begin_of = [&](int64_t i) { return std::min(p.k, round_up((i * p.k + count - 1) / count, 32)); };

@@ -40,7 +40,7 @@ int64_t ask_system() {
 }  // namespace
 
 int64_t left_by_control_groups(const std::filesystem::path& root, int64_t memory, int64_t swap) {
-  int64_t least = memory + swap;
+  int64_t both = memory + swap;  // which version 1 limits together
   std::ifstream groups(root / "proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {  // number:controllers:/path; of version 2 without controllers
     const size_t first = line.find(':'), second = line.find(':', first + 1);
@@ -55,14 +55,14 @@ int64_t left_by_control_groups(const std::filesystem::path& root, int64_t memory
     for (bool at_top = false; !at_top; group = group.parent_path()) {
       at_top = group.empty();
       const std::filesystem::path files = top / group;
-      const int64_t of_group = unified ? std::min(memory, number_in(files / "memory.max")) +
-                                             std::min(swap, number_in(files / "memory.swap.max"))
-                                       : std::min(std::min(memory, number_in(files / "memory.limit_in_bytes")) + swap,
-                                                  number_in(files / "memory.memsw.limit_in_bytes"));
-      least = std::min(least, of_group);
+      memory = std::min(memory, number_in(files / (unified ? "memory.max" : "memory.limit_in_bytes")));
+      if (unified)
+        swap = std::min(swap, number_in(files / "memory.swap.max"));
+      else
+        both = std::min(both, number_in(files / "memory.memsw.limit_in_bytes"));
     }
   }
-  return least;
+  return std::min(memory + swap, both);
 }
 
 int64_t memory_limit() {

@@ -143,14 +143,13 @@ BertConfig BertConfig::from_json(const std::string& text, const std::string& pat
     in[key].get_to(value);
   };
   each_key(config, read);
-  read("num_labels", config.num_labels);
   if (in.contains("problem_type") && in["problem_type"].is_string()) config.problem_type = in["problem_type"];
-  if (in.contains("id2label") && in["id2label"].is_object()) {
-    const auto count = static_cast<int64_t>(in["id2label"].size());
-    require<FileError>(!in.contains("num_labels") || config.num_labels == count, "config", where, path,
-                       ": num_labels is ", config.num_labels, ", but id2label has ", count, " names");
-    config.num_labels = count;
-    for (int64_t i = 0; i < count; ++i) {
+  // Names of labels, where there are some, say how many there are, as transformers takes it.
+  const bool named = in.contains("id2label") && in["id2label"].is_object();
+  if (!named) read("num_labels", config.num_labels);
+  if (named) {
+    config.num_labels = static_cast<int64_t>(in["id2label"].size());
+    for (int64_t i = 0; i < config.num_labels; ++i) {
       const auto name = in["id2label"].find(std::to_string(i));
       require<FileError>(name != in["id2label"].end() && name->is_string(), "config", where, path,
                          ": id2label has no name for ", i);

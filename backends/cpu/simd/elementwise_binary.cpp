@@ -29,7 +29,7 @@ void binary(View y, View left, View right) {
     map<double>(y, {left, right}, binary_loop<F, double>, nullptr);
 }
 
-/// Compares in the type that holds every value of both.
+/// Compares integers as integers, narrow floats as floats, all else in double.
 template <class F>
 void compare(View y, View left, View right) {
   with_common(left, right, [&]<class T>() { map<T>(y, {left, right}, binary_loop<F, T>, nullptr); });
