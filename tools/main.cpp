@@ -73,7 +73,7 @@ std::string fault_of_unsigned(const std::string& word) {
   uint64_t number = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
   const bool fits = error == std::errc() && end == word.data() + word.size();
-  return fits ? "" : join("a whole number of at most 64 bits, in digits, given ", word);
+  return fits ? "" : join("a whole number of at most 64 bits, given ", word);
 }
 
 /// The parser takes an empty word for 0, and a whole number that its type does not hold for another one.
