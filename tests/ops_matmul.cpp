@@ -71,7 +71,7 @@ TEST_CASE("a bias that is the input, too, gets both gradients", "[ops]") {
                w = leaf({1, 2, 3, 4, 5, 6, 7, 8, 10}, {3, 3}, Dtype::f32, cpu);
   const std::vector<float> want{1 + 4 + 7 + 1, 2 + 5 + 8 + 1, 3 + 6 + 10 + 1};
   const Tensor result = x * 1.0;
-  CHECK(to_vector<float>(autograd::grad({sum(linear(result, w, result))}, {x})[0]) == want);
+  CHECK(to_vector<float>(autograd::grad({sum(linear(result, w, result))}, {x, w})[0]) == want);
   autograd::backward(sum(x));
   autograd::backward(sum(linear(x, w, x)));  // added to what is there
   std::vector<float> more = want;
