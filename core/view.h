@@ -1,5 +1,7 @@
 // What kernels see of a tensor: pointer, sizes, strides, type. Trivially copyable; owns nothing, knows no tape.
 #pragma once
+#include <utility>
+
 #include "cinta/core/dtype.h"
 #include "cinta/core/shape.h"
 
@@ -17,6 +19,14 @@ struct View {
   /// Size of a dimension, counted from the end when negative.
   int64_t size(int dim) const { return shape[dim < 0 ? dim + shape.rank() : dim]; }
   int64_t stride(int dim) const { return strides[dim < 0 ? dim + shape.rank() : dim]; }
+  /// The same elements with the last two dimensions exchanged.
+  View transposed() const {
+    View turned = *this;
+    const int last = rank() - 1;
+    std::swap(turned.shape[last], turned.shape[last - 1]);
+    std::swap(turned.strides[last], turned.strides[last - 1]);
+    return turned;
+  }
   /// True iff the elements lie row-major without gaps.
   bool contiguous() const {
     int64_t expected = 1;

@@ -156,10 +156,7 @@ struct Linear {
       if (together) {
         kernels::linear_weight_backward(device, dw, dbias.destination, dz, in, beta, dbias.beta);
       } else {
-        View turned = dz;
-        std::swap(turned.shape[0], turned.shape[1]);
-        std::swap(turned.strides[0], turned.strides[1]);
-        kernels::matmul(device, dw, turned, in, 1.0f, beta);
+        kernels::matmul(device, dw, View(dz).transposed(), in, 1.0f, beta);
       }
     }
     if (sinks[0].wanted()) {

@@ -159,19 +159,16 @@ void linear(View y, View x, View w, View bias) {
 
 /// Where a kernel of ours packs dy, it adds up what it packs.
 void linear_weight_backward(View dw, View dbias, View dy, View x, float dw_beta, float dbias_beta) {
-  View turned = dy;
-  std::swap(turned.shape[0], turned.shape[1]);
-  std::swap(turned.strides[0], turned.strides[1]);
   const bool can_add = dbias.dtype == Dtype::f32 && dbias.stride(-1) == 1 && (dbias_beta == 0 || dbias_beta == 1);
   const bool is_matrix = dy.size(0) > 1 && dw.size(0) > 1 && dw.size(1) > 1;  // else strides say nothing
   if (can_add && is_matrix && multiplies(dy.dtype)) {
-    Gemm product{dw.size(0), dw.size(1), dy.size(0), matrix(dw), matrix(turned), matrix(x), {}, 1, dw_beta};
+    Gemm product{dw.size(0), dw.size(1), dy.size(0), matrix(dw), matrix(dy).transposed(), matrix(x), {}, 1, dw_beta};
     product.row_sums = dbias.as<float>();
     product.adds_row_sums = dbias_beta == 1;
     if (fast_gemm(product)) return;
   }
   kernels::sum(cpu, View{dbias.data, {1, dbias.size(0)}, {0, dbias.stride(-1)}, dbias.dtype, true}, dy, dbias_beta);
-  matmul(dw, turned, x, 1, dw_beta);
+  matmul(dw, dy.transposed(), x, 1, dw_beta);
 }
 
 const Install matmul_here{kernels::matmul, cpu, matmul, floats_of_32_bits};

@@ -101,9 +101,7 @@ void multiply(View y, View a, View a_scales, Blocks a_blocks, View b, View b_sca
   Tensor left, right;
   if (a.numel() > 0) a = left = bring_back(a, a_scales, a_blocks, before);
   if (b.numel() > 0) b = right = bring_back(b, b_scales, b_blocks, 1);
-  std::swap(b.shape[0], b.shape[1]);
-  std::swap(b.strides[0], b.strides[1]);
-  kernels::matmul(cpu, y, a, b, behind, beta);
+  kernels::matmul(cpu, y, a, b.transposed(), behind, beta);
 }
 
 const Install scale_from_amax{kernels::scale_from_amax, cpu, scale_blocks};

@@ -7,15 +7,9 @@
 namespace cinta::oracle {
 namespace {
 
-View transposed(View matrix) {
-  std::swap(matrix.shape[0], matrix.shape[1]);
-  std::swap(matrix.strides[0], matrix.strides[1]);
-  return matrix;
-}
-
 void multiply(View y, View a, View b, float alpha, float beta) {
   for (const Index& batch : Indices(leading(y.shape, y.rank() - 2))) {
-    const auto left = rows(part(a, batch)), right = rows(transposed(part(b, batch)));
+    const auto left = rows(part(a, batch)), right = rows(part(b, batch).transposed());
     const View out = part(y, batch);
     for (int64_t i = 0; i < out.size(0); ++i)
       for (int64_t j = 0; j < out.size(1); ++j) blend(at(out, i, j), alpha * inner_product(left[i], right[j]), beta);
@@ -30,7 +24,7 @@ void multiply_add_bias(View y, View x, View w, View bias) {
 }
 
 void weight_gradients(View dw, View dbias, View dy, View x, float dw_beta, float dbias_beta) {
-  multiply(dw, transposed(dy), x, 1, dw_beta);
+  multiply(dw, dy.transposed(), x, 1, dw_beta);
   std::vector<double> column_sums(static_cast<size_t>(dy.size(1)), 0);
   for (int64_t i = 0; i < dy.size(0); ++i)
     for (int64_t j = 0; j < dy.size(1); ++j) column_sums[j] += at(dy, i, j);
