@@ -42,6 +42,7 @@ class Segment : public Hole, public std::enable_shared_from_this<Segment> {
     return std::find(keep_ops_.begin(), keep_ops_.end(), name) != keep_ops_.end();
   }
   std::vector<std::vector<Tensor>>& kept_outputs() { return kept_outputs_; }
+  std::vector<std::string_view>& ops() { return ops_; }
 
   /// Notes what an op reads. What the segment itself computed is computed anew on the re-run; the rest (its inputs, and
   /// what its function captured) has to be as it was.
@@ -71,7 +72,8 @@ class Segment : public Hole, public std::enable_shared_from_this<Segment> {
     Shape shape;
     Dtype dtype;
   };
-  std::vector<Form> forms_;  // of the tensors saved at first
+  std::vector<Form> forms_;            // of the tensors saved at first
+  std::vector<std::string_view> ops_;  // recorded at first, in order
   struct Read {
     std::weak_ptr<Storage> storage;
     uint32_t version;
@@ -94,6 +96,7 @@ class Recorder : public Keeper {
     return {segment_, segment_->add_hole(tensor)};
   }
   bool recall(const char* name, std::span<const Tensor* const> inputs, std::vector<Tensor>&) override {
+    segment_->ops().push_back(name);
     for (const Tensor* input : inputs)
       if (*input) note(name, *input);
     return false;
@@ -135,11 +138,19 @@ class Replayer : public Keeper {
   const void* segment() const override { return &segment_; }
   bool replaying() const override { return true; }
   bool recall(const char* name, std::span<const Tensor* const>, std::vector<Tensor>& outputs) override {
+    const std::vector<std::string_view>& ops = segment_.ops();
+    require(next_op_ < ops.size(), "checkpoint", where_, changed, "it ran ", ops.size(), " ops, and now ", name,
+            " too");
+    require(ops[next_op_] == name, "checkpoint", where_, changed, "its op ", next_op_, " was ", ops[next_op_],
+            ", and now is ", name);
+    ++next_op_;
     if (!segment_.keeps(name)) return false;
-    require(next_ < segment_.kept_outputs().size(), "checkpoint", where_, changed, "it ran ", name, " ",
-            segment_.kept_outputs().size(), " times, and now more often");
-    outputs = segment_.kept_outputs()[next_++];
+    outputs = segment_.kept_outputs()[next_kept_++];
     return true;
+  }
+  void check_ended() const {
+    const size_t before = segment_.ops().size();
+    require(next_op_ == before, "checkpoint", where_, changed, "it ran ", before, " ops, and now ", next_op_);
   }
   std::vector<Tensor>& saved() { return saved_; }
 
@@ -147,7 +158,7 @@ class Replayer : public Keeper {
   Segment& segment_;
   Where where_;  // the op whose backward asked for the re-run
   std::vector<Tensor> saved_;
-  size_t next_ = 0;
+  size_t next_op_ = 0, next_kept_ = 0;
 };
 
 void Segment::check_reads(Where where) const {
@@ -172,6 +183,7 @@ void Segment::run_again(Where where) {
   const PathScope place(path_);
   Scoped keeper(&Mode::keeper, static_cast<Keeper*>(&replayer));
   function_(inputs);
+  replayer.check_ended();
   std::vector<Tensor>& saved = replayer.saved();
   require(saved.size() == forms_.size(), "checkpoint", where, changed, "its ops saved ", forms_.size(),
           " tensors, and now ", saved.size());

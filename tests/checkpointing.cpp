@@ -208,12 +208,24 @@ TEST_CASE("a function that does not compute the same each time is found out", "[
   };
   CHECK(message([&runs](const Tensor& in) {
           return runs++ ? exp(exp(in)) : exp(in);
-        }).find("saved 1 tensors, and now 2") != std::string::npos);
+        }).find("it ran 1 ops, and now exp too") != std::string::npos);
+  CHECK(message([&runs](const Tensor& in) {
+          return runs++ ? exp(in) : exp(exp(in));
+        }).find("it ran 2 ops, and now 1") != std::string::npos);
+  CHECK(message([&runs](const Tensor& in) {  // which saves as much, of the same shape
+          return runs++ ? tanh(in) : exp(in);
+        })
+            .find("its op 0 was exp, and now is tanh") != std::string::npos);
+  CHECK(message([&runs, weight = leaf({1, 2})](const Tensor& in) {  // a leaf is its owner's
+          const Tensor y = exp(in);
+          return runs++ ? y * y : y * weight;
+        })
+            .find("saved 2 tensors, and now 3") != std::string::npos);
   CHECK(message([&runs](const Tensor& in) {
           return runs++ ? sum(exp(concat({in, in}, 0))) : sum(exp(concat({in, in, in}, 0)));
         }).find("f32[6], and now is f32[4]@cpu") != std::string::npos);
   CHECK(message([&runs](const Tensor& in) { return tanh(runs++ ? exp(exp(in)) : exp(in)); }, {"exp"})
-            .find("more often") != std::string::npos);
+            .find("its op 1 was tanh, and now is exp") != std::string::npos);
   clear_gradient(x);
   backward(sum(exp(x)));  // nothing of that is left behind
   CHECK(values(gradient(x)) == values(exp(detach(x))));
