@@ -179,7 +179,7 @@ void TrainOptions::add_to(CLI::App& command) {
   command.add_option("--seed", seed, "every random number follows from it")->capture_default_str();
   command.add_option("--device", device, "where it is computed")->capture_default_str();
   add_threads(command, threads);
-  command.add_flag("--resume", run.resume, "go on from the newest whole checkpoint");
+  command.add_flag("--resume", run.resume, "go on from the newest whole checkpoint; begin where there is none yet");
   command.add_flag("--overwrite", run.overwrite, "start anew where a run already lies, and remove its files");
   command.add_flag("--detect_anomaly", run.detect_anomaly, "find the op that makes the first NaN");
   reports.add_to(command);
