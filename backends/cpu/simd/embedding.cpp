@@ -39,40 +39,47 @@ void gather_rows(View y, View table, View index, void* status) {
 /// Columns of one tile of a scatter: every tile walks all rows in order, so sums have one order.
 constexpr int64_t scatter_columns = 64;
 
+/// table[index[r]] += dy[r] in columns [first, first + count) of dy; rows of the table lie `stride` apart.
+void scatter_columns_of(float* table, int64_t stride, const View& dy, const int64_t* index, int64_t limit, int64_t skip,
+                        int64_t first, int64_t count) {
+  const int64_t n = columns_of(dy), rows = rows_of(dy);
+  float added[scatter_columns];
+  for (int64_t r = 0; r < rows; ++r) {
+    const int64_t v = index[r];
+    if (v < 0 || v >= limit || v == skip) continue;
+    const float* in = added;
+    if (dy.dtype == Dtype::f32)
+      in = dy.as<const float>() + r * n + first;
+    else
+      load(added, dy.dtype, dy.data, r * n + first, 1, count);
+    float* out = table + v * stride;
+#pragma omp simd
+    for (int64_t j = 0; j < count; ++j) out[j] += in[j];
+  }
+}
+
 void scatter_add_rows(View dtable, View dy, View index, int64_t skip, float beta) {
-  const int64_t n = columns_of(dtable), limit = rows_of(dtable), rows = rows_of(dy);
+  const int64_t n = columns_of(dtable), limit = rows_of(dtable);
   const int64_t* target = index.as<const int64_t>();
   const int64_t column_tiles = (n + scatter_columns - 1) / scatter_columns;
-  if (beta != 1)
+  const bool in_place = dtable.dtype == Dtype::f32;
+  if (in_place && beta != 1)
     parallel_for(limit, rows_of_tile(n), [&](int64_t begin, int64_t end) {
-      float* buffer = scratch<float>(n, Workspace::tile);
-      for (int64_t v = begin; v < end; ++v) {
-        std::fill_n(buffer, n, 0.0f);
-        if (beta != 0) {
-          load(buffer, dtable.dtype, dtable.data, v * n, 1, n);
-          for (int64_t j = 0; j < n; ++j) buffer[j] *= beta;
-        }
-        store(dtable.dtype, dtable.data, v * n, 1, buffer, n);
-      }
+      float* row = dtable.as<float>() + begin * n;
+      for (int64_t i = 0; i < (end - begin) * n; ++i) row[i] = beta == 0 ? 0 : row[i] * beta;
     });
   parallel_for(column_tiles, 1, [&](int64_t tile, int64_t) {
     const int64_t first = tile * scatter_columns, count = std::min(scatter_columns, n - first);
-    float sum[scatter_columns], added[scatter_columns];
-    for (int64_t r = 0; r < rows; ++r) {
-      const int64_t v = target[r];
-      if (v < 0 || v >= limit || v == skip) continue;
-      if (dtable.dtype == Dtype::f32 && dy.dtype == Dtype::f32) {
-        float* out = dtable.as<float>() + v * n + first;
-        const float* in = dy.as<const float>() + r * n + first;
-#pragma omp simd
-        for (int64_t j = 0; j < count; ++j) out[j] += in[j];
-        continue;
-      }
-      load(sum, dtable.dtype, dtable.data, v * n + first, 1, count);
-      load(added, dy.dtype, dy.data, r * n + first, 1, count);
-      for (int64_t j = 0; j < count; ++j) sum[j] += added[j];
-      store(dtable.dtype, dtable.data, v * n + first, 1, sum, count);
+    if (in_place) return scatter_columns_of(dtable.as<float>() + first, n, dy, target, limit, skip, first, count);
+    // A sum of many rows in 16 bits would round with each, and stop growing.
+    float* sums = scratch<float>(limit * count, Workspace::tile);
+    std::fill_n(sums, limit * count, 0.0f);
+    for (int64_t v = 0; beta != 0 && v < limit; ++v) {
+      load(sums + v * count, dtable.dtype, dtable.data, v * n + first, 1, count);
+      for (int64_t j = 0; j < count; ++j) sums[v * count + j] *= beta;
     }
+    scatter_columns_of(sums, count, dy, target, limit, skip, first, count);
+    for (int64_t v = 0; v < limit; ++v) store(dtable.dtype, dtable.data, v * n + first, 1, sums + v * count, count);
   });
 }
 
