@@ -62,9 +62,21 @@ void copy_bytes(const Tensor& destination, const Tensor& source, Where where) {
   require<DeviceError>(source.device().backend != meta.backend || destination.device().backend == meta.backend,
                        "copy_bytes", where, "the source has memory: ", destination, " from ", source);
   context().check_copy("copy_bytes", where);
-  const Device device = runtime_of(destination.device()).host_accessible() ? source.device() : destination.device();
-  if (device.backend == meta.backend || !source.numel()) return;
-  runtime_of(device).copy(context().stream(device), destination.view().data, source.view().data, source.bytes());
+  Runtime &from = runtime_of(source.device()), &to = runtime_of(destination.device());
+  if (destination.device().backend == meta.backend || !source.numel()) return;
+  const Stream stream_from = context().stream(source.device()), stream_to = context().stream(destination.device());
+  void* const target = destination.view().data;
+  if (&from == &to || from.host_accessible()) {
+    to.copy(stream_to, target, source.view().data, source.bytes());
+  } else if (to.host_accessible()) {
+    from.copy(stream_from, target, source.view().data, source.bytes());
+  } else {  // neither knows the other's memory
+    std::vector<char> staged(static_cast<size_t>(source.bytes()));
+    from.copy(stream_from, staged.data(), source.view().data, source.bytes());
+    from.synchronize(stream_from);
+    to.copy(stream_to, target, staged.data(), source.bytes());
+    to.synchronize(stream_to);
+  }
   destination.storage()->mark_written("copy_bytes");
 }
 

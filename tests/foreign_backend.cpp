@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 
 #include "cinta/autograd/mode.h"
@@ -11,6 +13,7 @@
 #include "cinta/core/context.h"
 #include "cinta/core/device.h"
 #include "cinta/core/plugin.h"
+#include "cinta/core/runtime.h"
 #include "cinta/data/batches.h"
 #include "cinta/data/digits.h"
 #include "cinta/models/mlp.h"
@@ -73,7 +76,35 @@ void check_same_training(const Options& options) {
   CHECK(there.losses.back() < 0.7 * there.losses.front());
 }
 
+/// Another machine whose memory the host cannot touch: its addresses are 2^60 more than the host's.
+class Island final : public Runtime {
+ public:
+  void* allocate(Device, int64_t bytes) override { return moved(std::malloc(static_cast<size_t>(bytes)), distance); }
+  void release(Device, void* data, int64_t) noexcept override { std::free(moved(data, -distance)); }
+  void copy(Stream, void* destination, const void* source, int64_t bytes) override {
+    std::memcpy(mine(destination), mine(const_cast<void*>(source)), static_cast<size_t>(bytes));
+  }
+  bool host_accessible() const override { return false; }
+
+ private:
+  static constexpr int64_t distance = int64_t{1} << 60;
+  static void* moved(void* data, int64_t by) { return reinterpret_cast<void*>(reinterpret_cast<intptr_t>(data) + by); }
+  static void* mine(void* data) { return reinterpret_cast<intptr_t>(data) & distance ? moved(data, -distance) : data; }
+};
+
 }  // namespace
+
+TEST_CASE("tensors go from one device to another whose memory neither knows of", "[foreign_backend]") {
+  static Island island;
+  const Device far = claim_backend("island", island);
+  const std::vector<float> numbers{1, 2, 3, 4, 5};
+  const Tensor x = from_values<float>(numbers, {5}, npu()), y = empty({5}, Dtype::f32, far);
+  copy_bytes(y, x);
+  CHECK(to_vector<float>(y) == numbers);
+  const Tensor z = empty({5}, Dtype::f32, npu());
+  copy_bytes(z, y);
+  CHECK(to_vector<float>(z) == numbers);
+}
 
 TEST_CASE("a backend from outside trains a perceptron", "[foreign_backend]") {
   CHECK(name_of(npu()) == "npu");
