@@ -21,7 +21,7 @@ struct SizeClass {
 SizeClass size_class(int64_t bytes) {
   constexpr int64_t smallest = 512;
   if (bytes <= smallest) return {0, smallest};
-  if (bytes >= LargeBlocks::least && bytes <= std::numeric_limits<int64_t>::max() - LargeBlocks::grain)
+  if (bytes >= LargeBlocks::least)
     return {-1, (bytes + LargeBlocks::grain - 1) / LargeBlocks::grain * LargeBlocks::grain};
   const int log = std::bit_width(static_cast<uint64_t>(bytes - 1)) - 1;  // 2^log <= bytes-1 < 2^(log+1)
   const int64_t step = int64_t{1} << (log - 3);
@@ -59,8 +59,9 @@ void* Pool::allocate(LiveBlock& block) {
 }
 
 void* Pool::allocate_locked(int64_t bytes, Category category) {
-  const SizeClass fit = size_class(bytes);
   // The meta device gives whatever is asked for; what cannot be counted is more than any device has.
+  if (bytes > int64_t{1} << 62) throw_out_of_memory(bytes, 0);
+  const SizeClass fit = size_class(bytes);
   if (fit.bytes > std::numeric_limits<int64_t>::max() - statistics_.live_total) throw_out_of_memory(fit.bytes, 0);
   ++statistics_.requests;
   const auto take = [&]() -> void* {

@@ -8,6 +8,7 @@
 #include "cinta/core/context.h"
 #include "cinta/core/random.h"
 #include "cinta/core/tensor.h"
+#include "data_helpers.h"
 
 using namespace cinta;
 
@@ -251,6 +252,12 @@ TEST_CASE("bytes beyond what can be counted are more than the meta device has", 
   const ContextScope inside(rank);
   const Tensor first = empty({int64_t{1} << 60}, Dtype::f32, meta);
   CHECK_THROWS_AS(empty({int64_t{1} << 60}, Dtype::f32, meta), OutOfMemory);
+  CHECK(memory_statistics(meta).live_total == int64_t{1} << 62);
+  for (const Device device : {meta, cpu})
+    for (const int64_t bytes : {INT64_MAX, INT64_MAX - 70'000}) {
+      const std::string error = testing::error_of<OutOfMemory>([&] { empty({bytes}, Dtype::u8, device); });
+      CHECK_THAT(error, Catch::Contains("8796093022207.9 MiB"));
+    }
   CHECK(memory_statistics(meta).live_total == int64_t{1} << 62);
 }
 
