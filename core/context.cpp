@@ -40,9 +40,9 @@ Context::~Context() {
 }
 
 Context::PerDevice& Context::entry(Device device) {
-  std::atomic_ref place(entries_[device.backend][device.index % max_indices]);
-  PerDevice* known = place.load(std::memory_order_acquire);
-  return known && device.index < max_indices ? *known : make_entry(device);
+  if (device.backend >= max_backends || device.index >= max_indices) return make_entry(device);  // which refuses it
+  PerDevice* known = std::atomic_ref(entries_[device.backend][device.index]).load(std::memory_order_acquire);
+  return known ? *known : make_entry(device);
 }
 
 Context::PerDevice& Context::make_entry(Device device) {

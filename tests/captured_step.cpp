@@ -241,6 +241,7 @@ TEST_CASE("what a replay could not repeat is refused, and nothing goes on being 
   const auto fault = [&](const Callback<void()>& step) {
     return error_of<ValueError>([&] { CapturedStep(cpu, step); });
   };
+  CHECK_THROWS_AS(CapturedStep(cpu, [] { empty({2}, Dtype::f32, Device{max_backends}); }), DeviceError);
   CHECK_THAT(fault([] { from_values<float>({1}, {1}); }), Catch::Contains("[from_values] a captured step copies"));
   CHECK_THAT(fault([&] { item(cross_entropy(model(x), labels)); }), Catch::Contains("[to_vector] a captured step"));
   CHECK_THAT(fault([&] { x.data<float>()[0] = 1; }), Catch::Contains("[data] a captured step"));
