@@ -24,12 +24,15 @@ const std::vector<KernelRow*>& kernel_table() { return table(); }
 
 void watch_rows(Device device, RowWatcher* watcher) {
   static std::mutex changing;
-  const std::lock_guard lock(changing);
   Watch& watch = watches[device.backend];
-  require(!watcher || !watch.watcher || watch.watcher == watcher, "watch_rows", Where(), "one watcher at a time of ",
-          device);
-  watch.watcher = watcher;
-  for (KernelRow* row : table()) row->set_aside(device, watcher != nullptr);
+  {
+    const std::lock_guard lock(changing);
+    require(!watcher || !watch.watcher || watch.watcher == watcher, "watch_rows", Where(), "one watcher at a time of ",
+            device);
+    watch.watcher = watcher;
+    for (KernelRow* row : table()) row->set_aside(device, watcher != nullptr);
+  }
+  // Unlocked: a call that is waited for may send the watcher away, too.
   while (!watcher && watch.calls > own_calls[device.backend]) std::this_thread::yield();
 }
 

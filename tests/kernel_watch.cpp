@@ -128,6 +128,25 @@ TEST_CASE("watching begins and ends while other threads run rows", "[kernel_watc
   CHECK(row_watcher(cpu) == nullptr);
 }
 
+TEST_CASE("a call may send away the watcher whom another thread sends away", "[kernel_watch]") {
+  struct Leaver : RowWatcher {
+    void before(const KernelRow&, std::span<const View>) override {}
+    void after(const KernelRow&, std::span<const View>) override {
+      seen = true;
+      while (row_watcher(cpu)) std::this_thread::yield();  // until the other thread has, and waits for this call
+      watch_rows(cpu, nullptr);
+    }
+    std::atomic<bool> seen{false};
+  } leaver;
+  const Tensor x = full({4}, 1.0);
+  watch_rows(cpu, &leaver);
+  std::jthread other([&] { kernels::fill(cpu, x, 2); });
+  while (!leaver.seen) std::this_thread::yield();
+  watch_rows(cpu, nullptr);
+  other.join();
+  CHECK(row_watcher(cpu) == nullptr);
+}
+
 TEST_CASE("a device has one watcher at a time", "[kernel_watch]") {
   const Diary first(cpu);
   CHECK_THROWS_WITH(Diary(cpu), Contains("[watch_rows] one watcher at a time of cpu"));
