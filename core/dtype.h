@@ -49,7 +49,7 @@ inline void describe(std::string& out, Dtype dtype) { out += name_of(dtype); }
 
 /// Calls `f.template operator()<T>()` with the C++ type that stores `dtype`.
 template <class F>
-decltype(auto) visit(Dtype dtype, F&& f) {
+constexpr decltype(auto) visit(Dtype dtype, F&& f) {
   switch (dtype) {
     case Dtype::f64:
       return f.template operator()<double>();
@@ -84,9 +84,13 @@ decltype(auto) visit(Dtype dtype, F&& f) {
 /// The Dtype that stores C++ type T.
 template <class T>
 constexpr Dtype dtype_of() {
-  for (int i = 0; i <= static_cast<int>(Dtype::boolean); ++i)
-    if (visit(static_cast<Dtype>(i), []<class U>() { return std::is_same_v<U, T>; })) return static_cast<Dtype>(i);
-  return Dtype::f64;
+  constexpr int last = static_cast<int>(Dtype::boolean), found = [] {
+    int i = 0;
+    while (i <= last && !visit(static_cast<Dtype>(i), []<class U>() { return std::is_same_v<U, T>; })) ++i;
+    return i;
+  }();
+  static_assert(found <= last, "tensors hold no numbers of this C++ type");
+  return static_cast<Dtype>(found);
 }
 
 }  // namespace cinta
