@@ -57,6 +57,10 @@ class Offload : public Keeper {
   };
 
   std::shared_ptr<Copy> copy_of(const std::shared_ptr<Storage>& storage) {
+    if (made_.size() >= tidied_at_) {
+      std::erase_if(made_, [](const auto& known) { return known.second.copy.expired(); });
+      tidied_at_ = std::max<size_t>(64, 2 * made_.size());
+    }
     Entry& entry = made_[storage.get()];
     std::shared_ptr<Copy> copy = entry.copy.lock();
     if (copy && entry.storage.lock() == storage && entry.version == storage->version()) return copy;
@@ -72,6 +76,7 @@ class Offload : public Keeper {
   Device to_;
   int64_t smallest_;
   std::map<const Storage*, Entry> made_;
+  size_t tidied_at_ = 64;  ///< entries, at which those of copies that are gone are let go
 };
 
 }  // namespace
