@@ -35,7 +35,8 @@ struct Gemm {
   Matrix bias;  ///< added to each element by its strides (0 repeats a value); data is null when there is none
   float alpha = 1, beta = 0;
   bool of_many = false;  ///< others, of a batch or parts of one sum, are done beside it, each by one thread
-  /// Where the sums of a's rows over all of k go, too, or are added; null: nowhere. Only fast_gemm() knows of it.
+  /// Where the sums of a's rows over all of k go, too, or are added; null: nowhere. A kernel that adds nothing up
+  /// refuses such a product, and gemm() is not given one.
   float* row_sums = nullptr;
   bool adds_row_sums = false;
 

@@ -223,7 +223,7 @@ void multiply_by_terms(Gemm p) {
 
 bool run(const Gemm& p) {
   const auto plain = [](const Matrix& m) { return m.row == 1 || m.column == 1; };
-  if (p.a.dtype != p.b.dtype || !plain(p.a) || !plain(p.b)) return false;
+  if (p.row_sums || p.a.dtype != p.b.dtype || !plain(p.a) || !plain(p.b)) return false;
   if (p.a.dtype == Dtype::bf16) return multiply<Bf16Operand, uint16_t>(p), true;
   if (p.a.dtype != Dtype::f32 || p.y.dtype != Dtype::f32 || !worth_its_parts(p)) return false;
   multiply_by_terms(p);

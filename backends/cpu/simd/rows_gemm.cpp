@@ -371,7 +371,7 @@ bool run_with(const Gemm& p) {
              by_rows = p.y.column == 1 && (adds || p.beta == 0) && (!p.bias.data || p.bias.row == 0),
              by_columns = !widens<Tile> && p.y.row == 1 && p.y.column != 1 && p.beta == 0 &&
                           (!p.bias.data || p.bias.column == 0);
-  if (!types || p.alpha != 1 || p.a.column != 1 || !in_words(p.a, p.a.row) || !(by_rows || by_columns) ||
+  if (!types || p.row_sums || p.alpha != 1 || p.a.column != 1 || !in_words(p.a, p.a.row) || !(by_rows || by_columns) ||
       p.m < panel_rows || p.k > longest_sum)
     return false;
   const auto* b = static_cast<const Value*>(p.b.data);
