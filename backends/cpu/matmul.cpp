@@ -73,6 +73,27 @@ bool multiply_halves(const Gemm& p) {
   return true;
 }
 
+void multiply(Gemm p);
+
+/// Pairs of bf16 are multiplied at once, and of an infinity that is the last of an odd number oneDNN makes NaN: both
+/// operands get a zero more.
+void multiply_even(const Gemm& p) {
+  const int64_t k = p.k + 1;
+  const WorkspaceBlock room((p.m + p.n) * k * size_of(p.a.dtype));
+  Gemm even = p;
+  even.k = k;
+  even.a = {room.data(), k, 1, p.a.dtype};
+  even.b = Matrix{even.a.at(p.m, 0), k, 1, p.b.dtype}.transposed();
+  const auto put = [&](const Matrix& to, const Matrix& from, int64_t strips) {
+    kernels::copy(cpu, View{to.data, {strips, p.k}, {k, 1}, to.dtype, true},
+                  View{from.data, {strips, p.k}, {from.row, from.column}, from.dtype, true});
+    kernels::fill(cpu, View{to.at(0, p.k), {strips}, {k}, to.dtype, true}, 0);
+  };
+  put(even.a, p.a, p.m);
+  put(even.b.transposed(), p.b.transposed(), p.n);
+  multiply(even);
+}
+
 /// One product whose sizes are all positive.
 void multiply(Gemm p) {
   // A result that lies by columns is the transposed product by rows.
@@ -85,7 +106,9 @@ void multiply(Gemm p) {
   if (p.m == 1) p.y.row = std::max(p.y.row, p.n);
   if (multiply_parts(p)) return;
   if (!multiplies(p.a.dtype)) return gemm(p);  // oneDNN would be slower, or has none
-  if (!fast_gemm(p) && !multiply_halves(p) && !onednn::multiply(p)) gemm(p);
+  if (fast_gemm(p)) return;
+  if (p.a.dtype == Dtype::bf16 && p.k % 2) return multiply_even(p);
+  if (!multiply_halves(p) && !onednn::multiply(p)) gemm(p);
 }
 
 /// The leading dimensions of a product, those that all operands step through evenly joined into one.
