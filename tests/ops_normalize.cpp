@@ -66,6 +66,17 @@ const OpTable table({
 
 TEST_CASE("normalisation and dropout", "[ops]") { check_ops(); }
 
+TEST_CASE("a row of equal numbers is normalised to zeros, however small eps is", "[ops]") {
+  for (const int64_t n : {1, 7, 11, 64, 768, 1000})
+    for (const double value : {3.3, 1000.3, -0.1, 0.0}) {
+      INFO(value << " " << n << " times");
+      const Tensor x = full({1, n}, value), none = full({1, n}, 0);
+      const auto zero = std::vector<float>(static_cast<size_t>(n), 0);
+      CHECK(to_vector<float>(layer_norm(x, {}, {}, 1e-12)) == zero);
+      CHECK(to_vector<float>(residual_norm(none, {}, x, {}, {}, {.eps = 1e-12})) == zero);
+    }
+}
+
 TEST_CASE("dropout drops the share it is told to and keeps the mean", "[ops]") {
   for (Device device : {cpu, reference}) {
     const Random random(1, device);

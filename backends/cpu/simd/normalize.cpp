@@ -18,7 +18,7 @@ void forward(const View& y, const View& y_too, const View& normal, const View& m
     for (int64_t r = begin; r < end; ++r) {
       const float* in = read_row(x, r, n, buffer);
       float* out = row_target(y, r, n, buffer + n);
-      const Moments found = moments(in, n, eps, mean.present ? reduce_array<Sum>(in, n) : 0);
+      const Moments found = mean ? moments(in, n, eps, reduce_array<Sum>(in, n)) : moments_about_zero(in, n, eps);
       if (mean) mean.as<float>()[r] = found.mean;
       rstd.as<float>()[r] = found.rstd;
       normalize_row(out, in, found, g, b, n);

@@ -12,11 +12,17 @@
 struct Moments {
   float mean, rstd;
 };
-/// The mean, which is sum / n, and 1 / sqrt(mean square deviation + eps). A sum of 0 leaves x as it is.
+/// The mean, whose n-th multiple is about `sum`, and 1 / sqrt(mean square deviation + eps). What the mean lacks is the
+/// mean of what is left without it: of equal numbers nothing stays then, which a small eps would make much of.
 inline Moments moments(const float* x, int64_t n, float eps, float sum) {
-  const float count = static_cast<float>(n), mean = sum / count;
-  const float squares = sum_of(n, [=](int64_t j) { return (x[j] - mean) * (x[j] - mean); });
-  return {mean, 1 / std::sqrt(squares / count + eps)};
+  const float count = static_cast<float>(n), near = sum / count;
+  const Pair left = sums_of(n, [=](int64_t j) { return Pair{(x[j] - near) * (x[j] - near), x[j] - near}; });
+  const float lacks = left.second / count, square = std::max(left.first / count - lacks * lacks, 0.0f);
+  return {near + lacks, 1 / std::sqrt(square + eps)};
+}
+/// The same of a row that is not centred: by its squares, with a mean of 0.
+inline Moments moments_about_zero(const float* x, int64_t n, float eps) {
+  return {0, 1 / std::sqrt(sum_of(n, [=](int64_t j) { return x[j] * x[j]; }) / static_cast<float>(n) + eps)};
 }
 
 inline void normalize_row(float* y, const float* x, Moments m, const float* gain, const float* bias, int64_t n) {
