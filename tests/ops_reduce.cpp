@@ -72,6 +72,16 @@ const OpTable table({
 
 TEST_CASE("reductions", "[ops]") { check_ops(); }
 
+TEST_CASE("a sum of very many equal numbers does not drift", "[ops]") {
+  for (const int64_t count : {100'000, 1'000'000}) {
+    const double want = static_cast<double>(0.1f) * static_cast<double>(count);
+    for (const Tensor& x : {full({count}, 0.1), full({1000, count / 1000}, 0.1)}) {
+      CHECK(std::abs(item(sum(x)) / want - 1) < 5e-7);
+      CHECK(std::abs(item(mean(x)) / static_cast<double>(0.1f) - 1) < 5e-7);
+    }
+  }
+}
+
 TEST_CASE("argmax counts row-major through the reduced dimensions", "[ops]") {
   using Positions = std::vector<int64_t>;
   const auto positions = [](const Tensor& x) { return to_vector<int64_t>(x); };

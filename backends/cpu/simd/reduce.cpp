@@ -13,7 +13,7 @@
 namespace {
 
 constexpr int64_t grain = 16384;  // elements of one parallel tile
-constexpr int64_t piece = 512;    // elements converted at once
+constexpr int64_t piece = 512;    // elements converted, or reduced as floats, at once: their results merge in f64
 
 /// `view` with the dimensions where y has (kept) or has not (reduced) the size of x.
 View part(const View& view, const View& x, const View& y, bool kept) {
@@ -49,7 +49,7 @@ double reduce_range(const View& x, const Layout& layout, int64_t origin, int64_t
   const bool in_place = x.dtype == Dtype::f32 && stride == 1;
   double result = Op::start;
   for (int64_t at = begin; at < end;) {
-    const int64_t count = std::min({end - at, row - at % row, in_place ? end : piece});
+    const int64_t count = std::min({end - at, row - at % row, piece});
     const int64_t first = origin + layout.offset(0, at);
     T buffer[piece], part;
     if (in_place) {
