@@ -11,7 +11,7 @@ namespace cinta {
 
 /// What a backend is built against: Runtime, View, Kernel, the rows' signatures and what their operands hold. Raised by
 /// every change of one of them.
-inline constexpr uint32_t backend_abi_version = 13;
+inline constexpr uint32_t backend_abi_version = 14;
 
 /// Loads the backend in the shared library at `path` and returns its device; loading one again gives the same device.
 /// Throws FileError when the file cannot be loaded, is no backend or was built against another version (nothing of it

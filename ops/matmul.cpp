@@ -109,7 +109,7 @@ struct Linear {
   std::array<autograd::FusedRow, 2> fused_rows() const {
     const autograd::FusedRow product{&kernels::linear};
     if (activation == Activation::none) return {product, product};
-    return {{product, {&kernels::bias_activation, &kernels::bias_activation_backward}}};
+    return {{product, {&kernels::activation, &kernels::activation_backward}}};
   }
   Tensor forward(const Tensor& in, const Tensor& weight, const Tensor& b) {
     const Tensor rows = as_rows(in);
@@ -122,8 +122,8 @@ struct Linear {
     } else {
       // The slopes take the place of the product that they follow from.
       const Tensor product = recorded ? rising = empty_like(y) : y;
-      kernels::linear(in.device(), product, rows, contiguous(weight), View{});
-      kernels::bias_activation(in.device(), y, rising.view(), product, b.view(), activation);
+      kernels::linear(in.device(), product, rows, contiguous(weight), b.view());
+      kernels::activation(in.device(), y, rising.view(), product, activation);
     }
     return out;
   }
@@ -145,7 +145,7 @@ struct Linear {
                           kernels::linear_weight_backward.has(device) &&
                           kernels::linear_weight_backward.floats(device).has(dz.dtype());
     if (active) {
-      kernels::bias_activation_backward(device, dz, dbias.destination.view(), as_rows(dy), slopes.get(), dbias.beta);
+      kernels::activation_backward(device, dz, dbias.destination.view(), as_rows(dy), slopes.get(), dbias.beta);
     } else if (dbias.destination && !together) {
       const Tensor row = dbias.destination.with_layout({1, dz.size(1)}, {dz.size(1), 1}, dbias.destination.offset());
       kernels::sum(device, row, dz, dbias.beta);
@@ -192,7 +192,7 @@ Tensor matmul(const Tensor& left, const Tensor& right, Where where) {
 
 Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation activation, Where where) {
   check_pair(kernels::linear, "linear", x, w, where);
-  if (activation != Activation::none) check_rows({&kernels::bias_activation}, "linear", x, where);
+  if (activation != Activation::none) check_rows({&kernels::activation}, "linear", x, where);
   require<ShapeError>(x.rank() >= 1 && w.rank() == 2 && x.size(-1) == w.size(1), "linear", where,
                       "x[..,K] and w[N,K]: x ", x, ", w ", w);
   if (bias) {

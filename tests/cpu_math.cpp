@@ -159,8 +159,8 @@ TEST_CASE("gelu in 16 bits is the exact one, rounded", "[cpu_math]") {
   const auto count = static_cast<int64_t>(x.size());
   std::vector<bf16> y(x.size()), slope(x.size());
   const auto rows = [&](void* data, Dtype dtype) { return View{data, {1, count}, {count, 1}, dtype, true}; };
-  kernels::bias_activation(cpu, rows(y.data(), Dtype::bf16), rows(slope.data(), Dtype::bf16),
-                           rows(x.data(), Dtype::f32), View{}, kernels::Activation::gelu);
+  kernels::activation(cpu, rows(y.data(), Dtype::bf16), rows(slope.data(), Dtype::bf16), rows(x.data(), Dtype::f32),
+                      kernels::Activation::gelu);
   constexpr double half_ulp = 0x1p-8, error = 2e-5;
   double worst_value = 0, worst_slope = 0;
   for (size_t i = 0; i < x.size(); ++i) {
@@ -184,8 +184,8 @@ TEMPLATE_TEST_CASE("a layer's gelu and its slope of no ordinary numbers", "[cpu_
   for (size_t i = 16; i < 16 + static_cast<size_t>(count); ++i) special[i] = special[i - 16];
   std::vector<TestType> out(special.size()), rise(special.size());
   const auto row = [&](void* data, Dtype dtype) { return View{data, {1, 37}, {37, 1}, dtype, true}; };
-  kernels::bias_activation(cpu, row(out.data(), dtype_of<TestType>()), row(rise.data(), dtype_of<TestType>()),
-                           row(special.data(), Dtype::f32), View{}, activation);
+  kernels::activation(cpu, row(out.data(), dtype_of<TestType>()), row(rise.data(), dtype_of<TestType>()),
+                      row(special.data(), Dtype::f32), activation);
   for (size_t i : {0, 16}) {
     const auto value = [&](size_t at) { return static_cast<float>(out[i + at]); };
     const auto slope = [&](size_t at) { return static_cast<float>(rise[i + at]); };

@@ -122,7 +122,7 @@ TEST_CASE("a gradient is written over where nobody else can see it, and nowhere 
     InPlace() { watch_rows(cpu, this); }
     ~InPlace() override { watch_rows(cpu, nullptr); }
     void before(const KernelRow& row, std::span<const View> views) override {
-      const bool behind_activation = &row == &kernels::bias_activation_backward,
+      const bool behind_activation = &row == &kernels::activation_backward,
                  behind_norm = &row == &kernels::residual_norm_backward;
       if (behind_activation && views[0].data == views[2].data) rows.push_back("activation");
       if (behind_norm && views[1].data == views[5].data) rows.push_back("norm");

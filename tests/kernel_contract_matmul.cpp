@@ -74,14 +74,17 @@ void matmul_contract() {
 void linear_contract() {
   for (Dtype dtype : trained_types)
     for (const Product& p : products)
-      for (bool with_bias : {false, true})
+      for (const char* kind : {"", " bias", " f32 bias", " strided bias"})
         for (Layout layout : contiguous_layouts) {
-          Trial trial(kernels::linear, join(dtype, " ", p.m, "x", p.n, "x", p.k, with_bias ? " with bias" : "",
-                                            " layout ", int(layout)));
+          Trial trial(kernels::linear, join(dtype, " ", p.m, "x", p.n, "x", p.k, kind, " layout ", int(layout)));
           trial.accuracy.length = p.k + 1;
           const Handle x = trial.input({p.m, p.k}, dtype, uniform(p.m * p.k, -1, 1), layout);
           const Handle w = trial.input({p.n, p.k}, dtype, uniform(p.n * p.k, -1, 1, 2), layout);
-          const Handle bias = with_bias ? trial.input({p.n}, dtype, uniform(p.n, -1, 1, 3), layout) : Handle{};
+          Handle bias;
+          if (*kind)
+            bias =
+                trial.input({p.n}, kind == std::string_view(" f32 bias") ? Dtype::f32 : dtype, uniform(p.n, -1, 1, 3),
+                            kind == std::string_view(" strided bias") ? Layout::strided : layout);
           const Handle y = trial.output({p.m, p.n}, dtype, layout);
           trial.run([&](const Call& c) { kernels::linear(c.device, c(y), c(x), c(w), c(bias)); });
         }
@@ -116,35 +119,26 @@ const Shape matrices[] = {{0, 3}, {1, 1}, {1, 17}, {7, 1}, {5, 63}, {3, 257}, {1
 // What cancels inside the formulas is never larger than their argument, here at most 8.
 constexpr double activation_floor = 8;
 
-void bias_activation_contract() {
+void activation_contract() {
   for (Dtype dtype : trained_types)
     for (const Shape& shape : matrices)
       for (Activation activation : activations)
-        for (const char* kind : {"", " bias", " f32 bias", " strided bias"})
-          for (const char* slopes : {"", " slopes", " slopes in place"})
-            for (bool in_place : {false, true}) {
-              const bool with_slopes = *slopes, over_x = slopes == std::string_view(" slopes in place");
-              if (over_x && in_place) continue;
-              Trial trial(kernels::bias_activation, join(dtype, shape, " activation ", int(activation), kind, slopes,
-                                                         in_place ? " in place" : ""));
-              trial.accuracy.floor = activation_floor;
-              const Values values = uniform(shape, -6, 6);
-              const Handle x =
-                  in_place || over_x ? trial.both(shape, dtype, values) : trial.input(shape, dtype, values);
-              Handle bias;
-              if (*kind)
-                bias = trial.input({shape[1]}, kind == std::string_view(" f32 bias") ? Dtype::f32 : dtype,
-                                   uniform(shape[1], -2, 2, 3),
-                                   kind == std::string_view(" strided bias") ? Layout::strided : Layout::dense);
-              const Handle y = in_place ? x : trial.output(shape, dtype);
-              const Handle slope = over_x ? x : with_slopes ? trial.output(shape, dtype) : Handle{};
-              trial.run([&](const Call& c) {
-                kernels::bias_activation(c.device, c(y), c(slope), c(x), c(bias), activation);
-              });
-            }
+        for (const char* slopes : {"", " slopes", " slopes in place"})
+          for (bool in_place : {false, true}) {
+            const bool with_slopes = *slopes, over_x = slopes == std::string_view(" slopes in place");
+            if (over_x && in_place) continue;
+            Trial trial(kernels::activation,
+                        join(dtype, shape, " activation ", int(activation), slopes, in_place ? " in place" : ""));
+            trial.accuracy.floor = activation_floor;
+            const Values values = uniform(shape, -6, 6);
+            const Handle x = in_place || over_x ? trial.both(shape, dtype, values) : trial.input(shape, dtype, values);
+            const Handle y = in_place ? x : trial.output(shape, dtype);
+            const Handle slope = over_x ? x : with_slopes ? trial.output(shape, dtype) : Handle{};
+            trial.run([&](const Call& c) { kernels::activation(c.device, c(y), c(slope), c(x), activation); });
+          }
 }
 
-void bias_activation_backward_contract() {
+void activation_backward_contract() {
   std::vector<Shape> shapes(std::begin(matrices), std::end(matrices));
   shapes.push_back({512, 4100});  // rows and columns of more than a block
   for (Dtype dtype : trained_types)
@@ -152,7 +146,7 @@ void bias_activation_backward_contract() {
       for (bool in_place : {false, true})
         for (const char* sums : {"", " sums", " more sums"}) {
           if (shape[0] == 512 && (dtype != Dtype::f32 || in_place || !*sums)) continue;  // large
-          Trial trial(kernels::bias_activation_backward, join(dtype, shape, sums, in_place ? " in place" : ""));
+          Trial trial(kernels::activation_backward, join(dtype, shape, sums, in_place ? " in place" : ""));
           trial.accuracy.length = shape[0];
           trial.accuracy.floor = 4 * static_cast<double>(shape[0]);
           const Values gradient = uniform(shape, -2, 2, 4);
@@ -164,7 +158,7 @@ void bias_activation_backward_contract() {
                                : adds ? trial.both({shape[1]}, Dtype::f32, uniform(shape[1], -2, 2, 6))
                                       : trial.output({shape[1]}, Dtype::f32);
           trial.run([&](const Call& c) {
-            kernels::bias_activation_backward(c.device, c(dx), c(dbias), c(dy), c(slope), adds ? 1 : 0);
+            kernels::activation_backward(c.device, c(dx), c(dbias), c(dy), c(slope), adds ? 1 : 0);
           });
         }
 }
@@ -172,8 +166,8 @@ void bias_activation_backward_contract() {
 const Contract matmul_here{{&kernels::matmul}, matmul_contract};
 const Contract linear_here{{&kernels::linear}, linear_contract};
 const Contract linear_weight_backward_here{{&kernels::linear_weight_backward}, linear_weight_backward_contract};
-const Contract bias_activation_here{{&kernels::bias_activation}, bias_activation_contract};
-const Contract bias_activation_backward_here{{&kernels::bias_activation_backward}, bias_activation_backward_contract};
+const Contract activation_here{{&kernels::activation}, activation_contract};
+const Contract activation_backward_here{{&kernels::activation_backward}, activation_backward_contract};
 
 }  // namespace
 

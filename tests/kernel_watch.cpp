@@ -40,11 +40,11 @@ TEST_CASE("a watcher sees each row before and after it runs, with its views", "[
   {
     Diary diary(cpu);
     kernels::add(cpu, y, x, x);
-    kernels::bias_activation(cpu, y, View{}, y, View{}, kernels::Activation::relu);
+    kernels::activation(cpu, y, View{}, y, kernels::Activation::relu);
     lines = diary.lines;
   }
-  CHECK(lines == std::vector<std::string>{"before add 3[2,3]", "after add 3[2,3]", "before bias_activation 4[2,3]",
-                                          "after bias_activation 4[2,3]"});
+  CHECK(lines == std::vector<std::string>{"before add 3[2,3]", "after add 3[2,3]", "before activation 3[2,3]",
+                                          "after activation 3[2,3]"});
   CHECK(to_vector<float>(y) == std::vector<float>(6, 2));
 }
 

@@ -66,6 +66,17 @@ const OpTable table({
 
 TEST_CASE("products", "[ops]") { check_ops(); }
 
+TEST_CASE("a layer's bias is added before its result is rounded", "[ops]") {
+  // 256.75 does not exist in bf16, nor 80000 in f16.
+  const Tensor ones = full({1, 2}, 1.0, Dtype::bf16),
+               narrow = cast(from_values<float>({256, 0.75}, {1, 2}), Dtype::bf16),
+               large = full({1, 4}, 200, Dtype::f16), w = full({1, 4}, 100, Dtype::f16);
+  for (const Activation activation : {Activation::none, Activation::relu}) {
+    CHECK(item(linear(ones, narrow, full({1}, -256, Dtype::bf16), activation)) == 0.75);
+    CHECK(item(linear(large, w, full({1}, -30000, Dtype::f16), activation)) == 49984);
+  }
+}
+
 TEST_CASE("a bias that is the input, too, gets both gradients", "[ops]") {
   const Tensor x = leaf({1, -2, 3}, {3}, Dtype::f32, cpu),
                w = leaf({1, 2, 3, 4, 5, 6, 7, 8, 10}, {3, 3}, Dtype::f32, cpu);

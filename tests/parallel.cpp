@@ -195,7 +195,7 @@ TEST_CASE("results do not depend on the number of threads", "[parallel]") {
     std::memcpy(t[0].data<float>().data(), &value, sizeof value);
   });
   check_same_bits("bias and activation, backward", {matrix, {613}, matrix, matrix},
-                  [](V& t) { kernels::bias_activation_backward(cpu, t[0], t[1], t[2], t[3], 1); });
+                  [](V& t) { kernels::activation_backward(cpu, t[0], t[1], t[2], t[3], 1); });
   check_same_bits("dropout", {matrix, matrix}, [](V& t) {
     const Tensor state = from_values(std::vector<int64_t>{7, 3, 11}, {3});
     kernels::dropout(cpu, t[0], {}, t[1], {state, 5, 0.3f});

@@ -180,13 +180,12 @@ void add_quantized(std::vector<RowCase>& out, const Operands& o, const RowSizes&
 
 void add_activations(std::vector<RowCase>& out, const RowSizes& sizes) {
   const Tensor inner = uniform({sizes.tokens, sizes.inner}, -0.5f, "inner"), dinner = zeros(inner.shape()),
-               bias = uniform({sizes.inner}, -0.5f, "inner bias"), slope = zeros(inner.shape()),
-               dbias = zeros(bias.shape());
+               slope = zeros(inner.shape()), dbias = zeros({sizes.inner});
   for (const auto& [name, activation] :
        {std::pair{"gelu", kernels::Activation::gelu}, std::pair{"gelu_tanh", kernels::Activation::gelu_tanh},
         std::pair{"relu", kernels::Activation::relu}}) {
-    out.push_back({name, [=] { kernels::bias_activation(cpu, dinner, slope, inner, bias, activation); }});
-    out.push_back({name, [=] { kernels::bias_activation_backward(cpu, dinner, dbias, inner, slope, 0); }});
+    out.push_back({name, [=] { kernels::activation(cpu, dinner, slope, inner, activation); }});
+    out.push_back({name, [=] { kernels::activation_backward(cpu, dinner, dbias, inner, slope, 0); }});
   }
 }
 

@@ -9,7 +9,8 @@ namespace cinta::kernels {
 /// the fast path (so a transposed operand costs no copy). y may be of a wider type than a and b.
 inline constinit Kernel<void(View y, View a, View b, float alpha, float beta)> matmul{"matmul"};
 
-/// y[M,N] = x[M,K] w[N,K]^T + bias[N]; bias may be absent. Contiguous rows.
+/// y[M,N] = x[M,K] w[N,K]^T + bias[N], rounded once; bias may be absent, of another type, and have a stride. Contiguous
+/// rows.
 inline constinit Kernel<void(View y, View x, View w, View bias)> linear{"linear", fused_row};
 /// Its gradients by w and bias, in one pass over dy[M,N]: dw[N,K] = dy^T x[M,K] + dw_beta * dw, dbias[N] = column sums
 /// of dy + dbias_beta * dbias. With a beta of 0 what was there is never read. Contiguous rows; dw and dbias may be of a
@@ -19,12 +20,11 @@ inline constinit Kernel<void(View dw, View dbias, View dy, View x, float dw_beta
 
 enum class Activation { none, relu, gelu, gelu_tanh, silu, tanh };
 
-/// y[M,N] = act(x[M,N] + bias[N]), slope[M,N] = act'(x + bias), which is all that the gradient needs. Bias and slope
-/// may be absent; y or slope may be x. The bias may be of another type, and have a stride.
-inline constinit Kernel<void(View y, View slope, View x, View bias, Activation)> bias_activation{"bias_activation",
-                                                                                                 fused_row};
+/// y[M,N] = act(x[M,N]), slope[M,N] = act'(x), which is all that the gradient needs. slope may be absent; y or slope
+/// may be x.
+inline constinit Kernel<void(View y, View slope, View x, Activation)> activation{"activation", fused_row};
 /// dx[M,N] = dy * slope; dbias[N] = column sums of dx + beta * dbias (dbias may be absent). dx may be dy.
-inline constinit Kernel<void(View dx, View dbias, View dy, View slope, float beta)> bias_activation_backward{
-    "bias_activation_backward", fused_row};
+inline constinit Kernel<void(View dx, View dbias, View dy, View slope, float beta)> activation_backward{
+    "activation_backward", fused_row};
 
 }  // namespace cinta::kernels

@@ -69,16 +69,16 @@ double slope(Activation activation, double z) {
   return dx;
 }
 
-void add_bias_activate(View y, View slopes, View x, View bias, Activation activation) {
+void activate(View y, View slopes, View x, Activation activation) {
   for (int64_t i = 0; i < y.size(0); ++i)
     for (int64_t j = 0; j < y.size(1); ++j) {
-      const double z = at(x, i, j) + (bias ? double{at(bias, j)} : 0);
+      const double z = at(x, i, j);
       if (slopes) at(slopes, i, j) = slope(activation, z);
       at(y, i, j) = activated(activation, z);
     }
 }
 
-void bias_activation_gradients(View dx, View dbias, View dy, View slopes, float beta) {
+void activation_gradients(View dx, View dbias, View dy, View slopes, float beta) {
   std::vector<double> column_sums(static_cast<size_t>(dx.size(1)), 0);
   for (int64_t i = 0; i < dx.size(0); ++i)
     for (int64_t j = 0; j < dx.size(1); ++j) {
@@ -92,8 +92,8 @@ void bias_activation_gradients(View dx, View dbias, View dy, View slopes, float 
 const Install matmul{kernels::matmul, reference, multiply};
 const Install linear{kernels::linear, reference, multiply_add_bias};
 const Install linear_weight_backward{kernels::linear_weight_backward, reference, weight_gradients};
-const Install bias_activation{kernels::bias_activation, reference, add_bias_activate};
-const Install bias_activation_backward{kernels::bias_activation_backward, reference, bias_activation_gradients};
+const Install activation{kernels::activation, reference, activate};
+const Install activation_backward{kernels::activation_backward, reference, activation_gradients};
 
 }  // namespace
 }  // namespace cinta::oracle

@@ -74,7 +74,7 @@ extern "C" cinta::Device cinta_backend_register() {
   const Device device = claim_backend("npu", runtime);
   install_rows<kernels::fill, kernels::copy, kernels::accumulate, kernels::add, kernels::multiply, kernels::not_equal,
                kernels::divide, kernels::clamp.forward, kernels::sum, kernels::matmul, kernels::linear,
-               kernels::linear_weight_backward, kernels::bias_activation, kernels::bias_activation_backward,
+               kernels::linear_weight_backward, kernels::activation, kernels::activation_backward,
                kernels::cross_entropy, kernels::cross_entropy_backward, kernels::sum_of_squares, kernels::clip_factor,
                kernels::count_update, kernels::update_loss_scale, kernels::sgd, kernels::adamw>(device);
   return device;

@@ -1,5 +1,5 @@
-// What follows a matrix product: bias, activation and its slopes in one pass, and their gradients in one pass with the
-// bias's sums.
+// What follows a layer's product: the activation and its slopes in one pass, and the gradient in one pass with the sums
+// that are the bias's.
 #include "cinta/backends/cpu/simd/activation.h"
 #include "cinta/backends/cpu/simd/columns.h"
 #include "cinta/backends/cpu/simd/rows.h"
@@ -32,36 +32,34 @@ void with_curve(Activation activation, int64_t bytes, F f) {
 }
 
 template <class S, class F>
-void forward_with(F curve, const View& y, const View& slope, const View& x, const View& bias) {
+void forward_with(F curve, const View& y, const View& slope, const View& x) {
   const int64_t columns = x.size(-1), rows = columns ? x.numel() / columns : 0;
   const PartsOfRows results(y);
-  const float* const added = parameter(bias, columns, 0, scratch<float>(columns, Workspace::call));
   column_sums(rows, columns, View{}, 0, [&](int64_t row, int64_t first, int64_t count, float*) {
     alignas(64) float buffer[column_step];
     float slopes[column_step];
     const Values<S> in = part_values<S>(x, row, first, count, buffer);
-    const float* b = added + first;
     float* out = results.begin(row, first, buffer);
     if (slope) {
       float* rise = part_target(slope, row, first, slopes);
 #pragma omp simd
       for (int64_t j = 0; j < count; ++j) {
-        const Curve at = curve(in[j] + b[j]);
+        const Curve at = curve(in[j]);
         out[j] = at.value;
         rise[j] = at.slope;
       }
       finish_part(slope, row, first, count, rise);
     } else {
 #pragma omp simd
-      for (int64_t j = 0; j < count; ++j) out[j] = curve(in[j] + b[j]).value;
+      for (int64_t j = 0; j < count; ++j) out[j] = curve(in[j]).value;
     }
     results.finish(row, first, count, out);
   });
 }
 
-void forward(View y, View slope, View x, View bias, Activation activation) {
+void forward(View y, View slope, View x, Activation activation) {
   with_curve(activation, std::max(size_of(y.dtype), slope ? size_of(slope.dtype) : 0),
-             [&](auto curve) { with_read_type({x}, [&]<class S>() { forward_with<S>(curve, y, slope, x, bias); }); });
+             [&](auto curve) { with_read_type({x}, [&]<class S>() { forward_with<S>(curve, y, slope, x); }); });
 }
 
 template <class S>
@@ -88,8 +86,8 @@ void backward(View dx, View dbias, View dy, View slope, float beta) {
   with_read_type({dy, slope}, [&]<class S>() { backward_with<S>(dx, dbias, dy, slope, beta); });
 }
 
-const InstallSimd bias_activation{kernels::bias_activation, forward, floats_of_32_bits};
-const InstallSimd bias_activation_backward{kernels::bias_activation_backward, backward, floats_of_32_bits};
+const InstallSimd activation{kernels::activation, forward, floats_of_32_bits};
+const InstallSimd activation_backward{kernels::activation_backward, backward, floats_of_32_bits};
 
 }  // namespace
 #include "cinta/backends/cpu/isa_end.h"
