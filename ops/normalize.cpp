@@ -44,10 +44,7 @@ struct Kept {
   /// The operand, as near as what is kept says it.
   Tensor operand(const Tensor& mean, const Tensor& rstd, Dtype type) {
     if (!normal) return x.get();
-    const Tensor rows = cast(normal_rows(), type), scale = reshape(rstd, {rstd.numel(), 1});
-    Tensor in = rows / scale;
-    if (mean) in = in + reshape(mean, {mean.numel(), 1});
-    in = reshape(in, normal.get().shape());
+    Tensor in = cast(reshape(denormalized(normal_rows(), mean, rstd), normal.get().shape()), type);
     in.slot = slot;
     return in;
   }
@@ -152,6 +149,11 @@ struct RmsNorm {
 };
 
 }  // namespace
+
+Tensor denormalized(const Tensor& normal_rows, const Tensor& mean, const Tensor& rstd) {
+  const Tensor rows = cast(normal_rows, rstd.dtype()) / reshape(rstd, {rstd.numel(), 1});
+  return mean ? rows + reshape(mean, {mean.numel(), 1}) : rows;
+}
 
 Tensor composed_layer_norm(const Tensor& narrow, const Tensor& gain, const Tensor& bias, double eps) {
   const Dtype wide = statistics_type(narrow.dtype());

@@ -29,6 +29,9 @@ inline void check_parameters(const char* op, const Tensor& x,
   }
 }
 
+/// Rows whose mean, which may be absent, and 1 / deviation these are, normalised: as they were, in the type of those.
+Tensor denormalized(const Tensor& normal_rows, const Tensor& mean, const Tensor& rstd);
+
 /// layer_norm written with other ops: computed in the type of the statistics, which is the result's too. The parameters
 /// may be of other types than x.
 Tensor composed_layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, double eps);

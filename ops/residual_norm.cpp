@@ -1,6 +1,6 @@
-// The end of a post-norm half layer as one op: it reads x and the residual once and keeps only their sum. Its result
-// has the type of the residual, and what is kept that of x: under autocast the residual passes through all layers in
-// f32.
+// The end of a post-norm half layer as one op: it reads x and the residual once and keeps only their sum, normalised.
+// Its result has the type of the residual, and what is kept that of x: under autocast the residual passes through all
+// layers in f32.
 #include <utility>
 
 #include "cinta/autograd/autocast.h"
@@ -42,9 +42,9 @@ struct ResidualNorm {
   float eps;
   Draw draw;
   Dtype type = Dtype::f32;  // of the residual and the result
-  Saved total, mean, rstd, x_bias, gain, bias;
+  Saved normal, mean, rstd, x_bias, gain, bias;
   std::shared_ptr<autograd::Slot> x_slot, residual_slot;  // seats of operands whose values are not kept
-  Tensor row_total, row_mean, row_rstd;                   // between forward and save
+  Tensor row_normal, row_mean, row_rstd;                  // between forward and save
 
   std::array<autograd::FusedRow, 1> fused_rows() const {
     return {{{&kernels::residual_norm, &kernels::residual_norm_backward}}};
@@ -55,17 +55,17 @@ struct ResidualNorm {
     type = residual.dtype();
     Tensor y = empty(x.shape(), type, device);
     const Tensor shadow = autograd::shadow_to_write(name, y);
-    row_total = empty_like(x);
+    row_normal = empty_like(x);
     row_mean = empty({rows.size(0)}, statistics_type(x.dtype()), device);
     row_rstd = empty_like(row_mean);
-    kernels::residual_norm(device, as_rows(y), rows_view(shadow), as_rows(row_total), row_mean, row_rstd, rows,
+    kernels::residual_norm(device, as_rows(y), rows_view(shadow), as_rows(row_normal), row_mean, row_rstd, rows,
                            dense(added).view(), as_rows(residual), dense(g).view(), dense(b).view(), eps,
                            draw.again(name).row(rows_per_sample(x)));
     return y;
   }
   void save(const Tensor&, const Tensor& x, const Tensor& added, const Tensor& residual, const Tensor& g,
             const Tensor& b) {
-    total.keep(std::exchange(row_total, {}));
+    normal.keep(std::exchange(row_normal, {}));
     mean.keep(std::exchange(row_mean, {}));
     rstd.keep(std::exchange(row_rstd, {}));
     x_bias.keep(added);
@@ -75,18 +75,18 @@ struct ResidualNorm {
     residual_slot = residual.slot;
   }
   void backward(const Tensor& dy, Sinks sinks) {
-    const Tensor &sum = total.get(), g = gain ? gain.get() : Tensor();
-    const Dtype dtype = sum.dtype(), wide = statistics_type(dtype);
-    const Device device = sum.device();
-    const Shape columns{sum.size(-1)};
+    const Tensor &rows = normal.get(), g = gain ? gain.get() : Tensor();
+    const Dtype dtype = rows.dtype(), wide = statistics_type(dtype);
+    const Device device = rows.device();
+    const Shape columns{rows.size(-1)};
     // Of one type and without dropout, x and the residual have one gradient.
     Tensor dx, dresidual = autograd::in_place_of(dy);
-    if ((draw || type != dtype) && (sinks[0].wanted() || sinks[1].wanted())) dx = empty_like(sum);
+    if ((draw || type != dtype) && (sinks[0].wanted() || sinks[1].wanted())) dx = empty_like(rows);
     RowGradient dadded(sinks, 1, columns, wide, device), dgain(sinks, 3, columns, wide, device),
         dbias(sinks, 4, columns, wide, device);
     kernels::residual_norm_backward(device, rows_view(dx), as_rows(dresidual), dadded.view(), dgain.view(),
-                                    dbias.view(), as_rows(dy), as_rows(sum), mean.get(), rstd.get(), dense(g).view(),
-                                    draw.again(name).row(rows_per_sample(sum)), dadded.beta(), dgain.beta(),
+                                    dbias.view(), as_rows(dy), as_rows(rows), rstd.get(), dense(g).view(),
+                                    draw.again(name).row(rows_per_sample(rows)), dadded.beta(), dgain.beta(),
                                     dbias.beta());
     dadded.finish();
     dgain.finish();
@@ -95,7 +95,7 @@ struct ResidualNorm {
     if (sinks[2].wanted()) sinks[2].put(std::move(dresidual));
   }
   std::vector<Tensor> inputs() {
-    Tensor x = detach(total.get()), residual = cast(x, type);
+    Tensor x = detach(normal.get()), residual = cast(x, type);
     x.slot = x_slot;
     residual.slot = residual_slot;
     auto of = [](Saved& saved) { return saved ? saved.get() : Tensor(); };
@@ -103,10 +103,14 @@ struct ResidualNorm {
   }
   Tensor composed(std::span<const Tensor> in) {
     const Dtype dtype = in[2].dtype();
-    const Tensor sum =
-        total ? autograd::apply(KnownSum{cast(detach(total.get()), dtype), draw}, Where(), in[0], in[1], in[2])
-              : sum_of(in[0], in[1], in[2]);
+    const Tensor sum = normal ? autograd::apply(KnownSum{sum_again(dtype), draw}, Where(), in[0], in[1], in[2])
+                              : sum_of(in[0], in[1], in[2]);
     return cast(composed_layer_norm(sum, in[3], in[4], eps), dtype);
+  }
+  /// The sum, as near as what is kept says it.
+  Tensor sum_again(Dtype dtype) {
+    const Tensor rows = denormalized(as_rows(normal.get()), mean.get(), rstd.get());
+    return cast(reshape(rows, normal.get().shape()), dtype);
   }
   Tensor sum_of(const Tensor& x, const Tensor& added, const Tensor& residual) const {
     const Dtype wide = statistics_type(x.dtype());

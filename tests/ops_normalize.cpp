@@ -1,5 +1,6 @@
 // Rows of the op table: normalisation, dropout and the two fused.
 #include <catch2/catch.hpp>
+#include <cmath>
 
 #include "cinta/autograd/tape.h"
 #include "cinta/core/random.h"
@@ -75,6 +76,22 @@ TEST_CASE("a row of equal numbers is normalised to zeros, however small eps is",
       CHECK(to_vector<float>(layer_norm(x, {}, {}, 1e-12)) == zero);
       CHECK(to_vector<float>(residual_norm(none, {}, x, {}, {}, {.eps = 1e-12})) == zero);
     }
+}
+
+TEST_CASE("the gradient of a row of equal numbers in 16 bits is that of the row as it was summed", "[ops]") {
+  // Their sum does not exist in bf16: what rounding it leaves is a thousand times what eps allows.
+  Tensor x = full({1, 64}, 0.001, Dtype::bf16), residual = full({1, 64}, 3.296875, Dtype::bf16);
+  std::vector<float> alternates(64);
+  for (size_t j = 1; j < 64; j += 2) alternates[j] = 1;
+  Tensor gain = full({64}, 1.0, Dtype::bf16), bias = full({64}, 0, Dtype::bf16),
+         dy = cast(from_values(alternates, {1, 64}), Dtype::bf16);
+  for (Tensor* one : {&x, &residual, &gain, &bias}) autograd::require_gradient(*one);
+  const Tensor y = residual_norm(x, {}, residual, gain, bias, {.eps = 1e-12});
+  CHECK(to_vector<float>(y) == std::vector<float>(64, 0));
+  const auto gradients = autograd::grad({sum(y * dy)}, {x, gain});
+  CHECK(to_vector<float>(gradients[1]) == std::vector<float>(64, 0));
+  for (int64_t j = 0; j < 64; ++j)  // 10^6 (dy - mean(dy))
+    CHECK(std::abs(to_vector<float>(gradients[0])[j] / (j % 2 ? 5e5f : -5e5f) - 1) < 0x1p-7f);
 }
 
 TEST_CASE("dropout drops the share it is told to and keeps the mean", "[ops]") {

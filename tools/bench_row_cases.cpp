@@ -129,7 +129,7 @@ void add_norms(std::vector<RowCase>& out, const Operands& o) {
                    }});
     const View dx = drops ? o.y.view() : View{};  // without, x and the residual have one gradient
     out.push_back({variant, [=] {
-                     kernels::residual_norm_backward(cpu, dx, o.z, dx_bias, dgain, dbias, o.dy, o.x, mean, rstd, o.gain,
+                     kernels::residual_norm_backward(cpu, dx, o.z, dx_bias, dgain, dbias, o.dy, o.x, rstd, o.gain,
                                                      site(), 0, 0, 0);
                    }});
   }

@@ -25,16 +25,15 @@ inline constinit Kernel<void(View dx, View dx_too, View dgain, View dy, View nor
                              float beta, float beta_gain)>
     rms_norm_backward{"rms_norm_backward", fused_row};
 
-/// sum = residual + dropout(x + x_bias); y = layer_norm(sum). The operands may be of several types. `sum` is written
-/// for backward. x_bias may be absent.
-inline constinit Kernel<void(View y, View y_too, View sum, View mean, View rstd, View x, View x_bias, View residual,
+/// y = layer_norm(residual + dropout(x + x_bias)). The operands may be of several types. x_bias may be absent; normal
+/// is not.
+inline constinit Kernel<void(View y, View y_too, View normal, View mean, View rstd, View x, View x_bias, View residual,
                              View gain, View bias, float eps, Dropout)>
     residual_norm{"residual_norm", fused_row};
-/// From dy: dresidual = gradient of `sum`; dx = its dropout; dx_bias, dgain, dbias as column sums (+ beta * old).
-/// dx may be absent when no dropout makes it equal dresidual, which may be dy.
-inline constinit Kernel<void(View dx, View dresidual, View dx_bias, View dgain, View dbias, View dy, View sum,
-                             View mean, View rstd, View gain, Dropout, float beta_x_bias, float beta_gain,
-                             float beta_bias)>
+/// From dy: dresidual = gradient of the sum that is normalised; dx = its dropout; dx_bias, dgain, dbias as column sums
+/// (+ beta * old). dx may be absent when no dropout makes it equal dresidual, which may be dy.
+inline constinit Kernel<void(View dx, View dresidual, View dx_bias, View dgain, View dbias, View dy, View normal,
+                             View rstd, View gain, Dropout, float beta_x_bias, float beta_gain, float beta_bias)>
     residual_norm_backward{"residual_norm_backward", fused_row};
 
 }  // namespace cinta::kernels

@@ -120,31 +120,31 @@ void rms_norm_gradients(View dx, View dx_too, View dgain, View dy, View kept, Vi
   blend(dgain, gain_sums, beta_gain);
 }
 
-void residual_norm_rows(View y, View y_too, View sum, View mean, View rstd, View x, View x_bias, View residual,
+void residual_norm_rows(View y, View y_too, View normal, View mean, View rstd, View x, View x_bias, View residual,
                         View gain, View bias, float eps, Dropout dropout) {
   const int64_t n = x.size(1);
   const Row added = values(x_bias, n, 0);
   for (int64_t r = 0; r < x.size(0); ++r) {
     Row total = values(part(residual, {r}));
     for (int64_t j = 0; j < n; ++j) total[j] += mask(dropout, r, j, n) * (at(x, r, j) + added[j]);
-    blend(part(sum, {r}), total, 0);
     normalize_row(part(y, {r}), total, gain, bias, at(mean, r), at(rstd, r), eps);
+    blend(part(normal, {r}), standardized(total, mean_of(total), at(rstd, r)), 0);
     if (y_too) blend(part(y_too, {r}), values(part(y, {r})), 0);
   }
 }
 
-void residual_norm_gradients(View dx, View dresidual, View dx_bias, View dgain, View dbias, View dy, View sum,
-                             View mean, View rstd, View gain, Dropout dropout, float beta_x_bias, float beta_gain,
+void residual_norm_gradients(View dx, View dresidual, View dx_bias, View dgain, View dbias, View dy, View normal,
+                             View rstd, View gain, Dropout dropout, float beta_x_bias, float beta_gain,
                              float beta_bias) {
-  const int64_t n = sum.size(1);
+  const int64_t n = normal.size(1);
   Row gain_sums(static_cast<size_t>(n), 0), bias_sums = gain_sums, x_bias_sums = gain_sums;
-  for (int64_t r = 0; r < sum.size(0); ++r) {
-    const Row d = values(part(dy, {r})), normal = standardized(values(part(sum, {r})), at(mean, r), at(rstd, r));
-    Row gradient = normalize_row_gradient(d, values(gain, n, 1), normal, at(rstd, r));
+  for (int64_t r = 0; r < normal.size(0); ++r) {
+    const Row d = values(part(dy, {r})), kept = values(part(normal, {r}));
+    Row gradient = normalize_row_gradient(d, values(gain, n, 1), kept, at(rstd, r));
     blend(part(dresidual, {r}), gradient, 0);
     for (int64_t j = 0; j < n; ++j) gradient[j] *= mask(dropout, r, j, n);
     if (dx) blend(part(dx, {r}), gradient, 0);
-    add_products(gain_sums, d, normal);
+    add_products(gain_sums, d, kept);
     add_to(bias_sums, d);
     add_to(x_bias_sums, gradient);
   }

@@ -21,14 +21,15 @@ void forward(const View& y, const View& y_too, const View& normal, const View& m
       const Moments found = mean ? moments(in, n, eps, reduce_array<Sum>(in, n)) : moments_about_zero(in, n, eps);
       if (mean) mean.as<float>()[r] = found.mean;
       rstd.as<float>()[r] = found.rstd;
-      normalize_row(out, in, found, g, b, n);
+      if (normal) {
+        float* kept = buffer + 2 * n;
+        normalize_row(out, kept, in, found, g, b, n);
+        store(normal.dtype, normal.data, r * n, 1, kept, n);
+      } else {
+        normalize_row(out, in, found, g, b, n);
+      }
       finish_row(y, r, n, out);
       if (y_too) store(y_too.dtype, y_too.data, r * n, 1, out, n);
-      if (!normal) continue;
-      float* kept = buffer + 2 * n;
-#pragma omp simd
-      for (int64_t j = 0; j < n; ++j) kept[j] = (in[j] - found.mean) * found.rstd;
-      store(normal.dtype, normal.data, r * n, 1, kept, n);
     }
   });
 }

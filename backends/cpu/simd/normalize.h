@@ -29,6 +29,16 @@ inline void normalize_row(float* y, const float* x, Moments m, const float* gain
 #pragma omp simd
   for (int64_t j = 0; j < n; ++j) y[j] = (x[j] - m.mean) * m.rstd * gain[j] + bias[j];
 }
+/// The same, which leaves what is normalised in `normal`, too; that may be x.
+inline void normalize_row(float* y, float* normal, const float* x, Moments m, const float* gain, const float* bias,
+                          int64_t n) {
+#pragma omp simd
+  for (int64_t j = 0; j < n; ++j) {
+    const float value = (x[j] - m.mean) * m.rstd;
+    normal[j] = value;
+    y[j] = value * gain[j] + bias[j];
+  }
+}
 
 /// dx = scale * (d - mean(d) - normal * mean(d * normal)) with d = dy * gain, normal = (x - mean) * rstd; without
 /// mean(d) unless `centred`. Adds dy * normal to dgain and dy to dbias. dx may be dy or x, or null.
@@ -59,7 +69,7 @@ struct Summed {
 template <int count, class Rows>
 void sum_over_rows(int64_t rows, int64_t columns, int buffer_rows, const Summed (&gradients)[count], float* partial,
                    const Rows& body) {
-  const int64_t chunk = std::clamp<int64_t>(16384 / std::max<int64_t>(1, columns), 8, 256);
+  const int64_t chunk = std::clamp<int64_t>(rows_of_tile(columns), 8, 256);
   const int64_t chunks = (rows + chunk - 1) / chunk;
   parallel_for(rows, chunk, [&](int64_t begin, int64_t end) {
     float* memory = scratch<float>((count + buffer_rows) * columns, Workspace::tile);

@@ -14,7 +14,7 @@ void draw(float* factors, const DropoutRecord& site, bool drops, int64_t row, in
 }
 
 template <class S>
-void forward_with(View y, View y_too, View sum, View mean, View rstd, View x, View x_bias, View residual, View gain,
+void forward_with(View y, View y_too, View normal, View mean, View rstd, View x, View x_bias, View residual, View gain,
                   View bias, float eps, Dropout dropout) {
   const int64_t n = columns_of(x);
   const DropoutRecord site(dropout);
@@ -27,7 +27,7 @@ void forward_with(View y, View y_too, View sum, View mean, View rstd, View x, Vi
     float* factors = buffer + 4 * n;
     for (int64_t r = begin; r < end; ++r) {
       const Values<S> in = row_values<S>(x, r, n, buffer), kept = row_values<S>(residual, r, n, buffer + n);
-      float *total = row_target(sum, r, n, buffer + 2 * n), *out = row_target(y, r, n, buffer + 3 * n);
+      float *total = row_target(normal, r, n, buffer + 2 * n), *out = row_target(y, r, n, buffer + 3 * n);
       draw(factors, site, drops, r, n);
       const float row_sum =
           drops ? sum_of(n, [=](int64_t j) { return total[j] = kept[j] + masked(in[j] + added[j], factors[j]); })
@@ -35,25 +35,25 @@ void forward_with(View y, View y_too, View sum, View mean, View rstd, View x, Vi
       const Moments found = moments(total, n, eps, row_sum);
       mean.as<float>()[r] = found.mean;
       rstd.as<float>()[r] = found.rstd;
-      normalize_row(out, total, found, g, b, n);
-      finish_row(sum, r, n, total);
+      normalize_row(out, total, total, found, g, b, n);
+      finish_row(normal, r, n, total);
       finish_row(y, r, n, out);
       if (y_too) store(y_too.dtype, y_too.data, r * n, 1, out, n);
     }
   });
 }
 
-void forward(View y, View y_too, View sum, View mean, View rstd, View x, View x_bias, View residual, View gain,
+void forward(View y, View y_too, View normal, View mean, View rstd, View x, View x_bias, View residual, View gain,
              View bias, float eps, Dropout dropout) {
   with_read_type({x, residual}, [&]<class S>() {
-    forward_with<S>(y, y_too, sum, mean, rstd, x, x_bias, residual, gain, bias, eps, dropout);
+    forward_with<S>(y, y_too, normal, mean, rstd, x, x_bias, residual, gain, bias, eps, dropout);
   });
 }
 
 template <class S>
-void backward_with(View dx, View dresidual, View dx_bias, View dgain, View dbias, View dy, View sum, View mean,
-                   View rstd, View gain, Dropout dropout, float beta_x_bias, float beta_gain, float beta_bias) {
-  const int64_t n = columns_of(sum), rows = rows_of(sum);
+void backward_with(View dx, View dresidual, View dx_bias, View dgain, View dbias, View dy, View normal, View rstd,
+                   View gain, Dropout dropout, float beta_x_bias, float beta_gain, float beta_bias) {
+  const int64_t n = columns_of(normal), rows = rows_of(normal);
   const DropoutRecord site(dropout);
   const bool drops = dropout.p > 0;
   float* partial = scratch<float>(partial_sums(rows, n, 3) + n, Workspace::call);
@@ -63,10 +63,9 @@ void backward_with(View dx, View dresidual, View dx_bias, View dgain, View dbias
     float* factors = buffer + 4 * n;
     std::fill_n(factors, n, 1.0f);
     for (int64_t r = begin; r < end; ++r) {
-      const Values<S> gradient = row_values<S>(dy, r, n, buffer), in = row_values<S>(sum, r, n, buffer + n);
+      const Values<S> gradient = row_values<S>(dy, r, n, buffer), in = row_values<S>(normal, r, n, buffer + n);
       float* whole = row_target(dresidual, r, n, buffer + 2 * n);
-      const Moments m{mean.as<const float>()[r], rstd.as<const float>()[r]};
-      normalize_row_gradient(whole, gradient, in, m, m.rstd, g, sums[0], sums[1], n, true);
+      normalize_row_gradient(whole, gradient, in, {0, 1}, rstd.as<const float>()[r], g, sums[0], sums[1], n, true);
       draw(factors, site, drops, r, n);
       float *out = dx ? row_target(dx, r, n, buffer + 3 * n) : buffer + 3 * n, *column_sums = sums[2];
 #pragma omp simd
@@ -80,10 +79,10 @@ void backward_with(View dx, View dresidual, View dx_bias, View dgain, View dbias
   });
 }
 
-void backward(View dx, View dresidual, View dx_bias, View dgain, View dbias, View dy, View sum, View mean, View rstd,
-              View gain, Dropout dropout, float beta_x_bias, float beta_gain, float beta_bias) {
-  with_read_type({dy, sum}, [&]<class S>() {
-    backward_with<S>(dx, dresidual, dx_bias, dgain, dbias, dy, sum, mean, rstd, gain, dropout, beta_x_bias, beta_gain,
+void backward(View dx, View dresidual, View dx_bias, View dgain, View dbias, View dy, View normal, View rstd, View gain,
+              Dropout dropout, float beta_x_bias, float beta_gain, float beta_bias) {
+  with_read_type({dy, normal}, [&]<class S>() {
+    backward_with<S>(dx, dresidual, dx_bias, dgain, dbias, dy, normal, rstd, gain, dropout, beta_x_bias, beta_gain,
                      beta_bias);
   });
 }
