@@ -4,6 +4,8 @@
 #include <atomic>
 #include <thread>
 
+#include "cinta/backends/kernel.h"
+
 namespace cinta {
 namespace {
 

@@ -3,7 +3,7 @@
 #pragma once
 #include <vector>
 
-#include "cinta/backends/kernel.h"
+#include "cinta/backends/kept_call.h"
 #include "cinta/core/context.h"
 
 namespace cinta {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "cinta/backends/kept_call.h"
 #include "cinta/core/callback.h"
 #include "cinta/core/device.h"
 #include "cinta/core/error.h"
@@ -64,12 +65,6 @@ class KernelRow {
 
 /// Every row that has at least one function, in no particular order.
 const std::vector<KernelRow*>& kernel_table();
-
-/// A call of a row that can be made again, with the same operands.
-struct KeptCall {
-  Callback<void()> make;
-  bool reports;  ///< it writes bad data down in a status record (core/context.h)
-};
 
 /// Sees the calls of rows from outside: profilers, counters.
 class RowWatcher {
