@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "cinta/backends/cpu/parallel.h"
+
 namespace cinta {
 
 Halves::Halves(const Gemm& whole)
@@ -22,8 +24,7 @@ Halves::Halves(const Gemm& whole)
 void Halves::add_up() const {
   if (first.row_sums)
     for (int64_t i = 0; i < first.m; ++i) first.row_sums[i] += second.row_sums[i];
-  const int64_t rows_of_tile = std::max<int64_t>(1, 16384 / first.n);
-  parallel_for(first.m, rows_of_tile, [&](int64_t begin, int64_t end) {
+  parallel_for(first.m, rows_of_tile(first.n), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       float* y = static_cast<float*>(first.y.at(row, 0));
       const float* more = static_cast<const float*>(second.y.at(row, 0));

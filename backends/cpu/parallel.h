@@ -25,6 +25,13 @@ void parallel_for(int64_t count, int64_t grain, const Body& body) {
       [](const void* context, int64_t begin, int64_t end) { (*static_cast<const Body*>(context))(begin, end); }, &body);
 }
 
+/// Elements of one tile where little is done with each.
+inline constexpr int64_t elements_of_tile = 16384;
+/// Rows of `columns` elements that make such a tile, one at least.
+constexpr int64_t rows_of_tile(int64_t columns) {
+  return columns < elements_of_tile ? elements_of_tile / (columns < 1 ? 1 : columns) : 1;
+}
+
 /// From now on each thread does one tile of a parallel_for, if there are several, and workspaces start anew: what a
 /// kernel asks for, on whatever threads its tiles fall, is seen without doing its work. No kernel runs meanwhile.
 void rehearse_tiles(bool on);

@@ -65,7 +65,7 @@ Tensor bring_back(const View& codes, const View& scales, Blocks blocks, float fa
   const Tensor out = empty(codes.shape);
   float* to = out.view().as<float>();
   const auto* from = codes.as<const uint8_t>();
-  parallel_for(codes.size(0), std::max<int64_t>(1, 16384 / columns), [&](int64_t begin, int64_t end) {
+  parallel_for(codes.size(0), rows_of_tile(columns), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
       for (int64_t block = 0; block * blocks.columns < columns; ++block) {
         const int64_t last = std::min(columns, (block + 1) * blocks.columns);

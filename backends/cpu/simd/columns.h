@@ -33,7 +33,7 @@ template <class Op, class T>
 void combine(const View& y, const Layout& layout, int number, const T* partial, int64_t chunks, float beta) {
   const int64_t row = layout.row(), stride = layout.strides[number][layout.rank - 1];
   constexpr int64_t most = 1024;
-  parallel_for(layout.count, 16384, [&](int64_t begin, int64_t end) {
+  parallel_for(layout.count, elements_of_tile, [&](int64_t begin, int64_t end) {
     double results[most], old[most];
     for (int64_t at = begin; at < end;) {
       const int64_t count = std::min({end - at, row - at % row, most}), first = layout.offset(number, at);

@@ -10,7 +10,6 @@
 #include "cinta/backends/cpu/isa_begin.h"
 namespace {
 
-constexpr int64_t grain = 16384;    // elements of one parallel tile
 constexpr int64_t piece = 512;      // elements converted at once: all buffers stay in the first cache
 constexpr int64_t short_row = 128;  // below this, pieces run on over the ends of rows
 
@@ -71,14 +70,14 @@ void map(const View& y, std::initializer_list<View> inputs, Loop<T> loop, const 
       {layout, 1, n > 0 ? in[0] : none}, {layout, 2, n > 1 ? in[1] : none}, {layout, 3, n > 2 ? in[2] : none}};
   bool direct = output.direct();
   for (size_t i = 0; i < n; ++i) direct = direct && operands[i].direct();
-  parallel_for(layout.count, grain, [&](int64_t begin, int64_t end) {
+  parallel_for(layout.count, elements_of_tile, [&](int64_t begin, int64_t end) {
     alignas(64) T buffers[Layout::most][piece];
     const T* read[Layout::most] = {};
     for (size_t i = 0; i < n; ++i)
       if (operands[i].constant)
         load(buffers[i], operands[i].dtype, operands[i].data, 0, 0, piece), read[i] = buffers[i];
     for (int64_t at = begin; at < end;) {
-      int64_t count = std::min(end - at, direct ? grain : piece);
+      int64_t count = std::min(end - at, direct ? elements_of_tile : piece);
       if (output.whole_rows) count = std::min(count, layout.row() - at % layout.row());
       for (size_t i = 0; i < n; ++i)
         if (!operands[i].constant) read[i] = operands[i].read(at, count, buffers[i]);

@@ -48,7 +48,7 @@ void update_part(const View& w, const View& shadow, int64_t begin, int64_t end, 
 /// more than memory keeps busy.
 template <class T, class F>
 void sweep(const View& w, const View& shadow, const Segments& segments, F f) {
-  constexpr int64_t least = 16384, most_tiles = 64, most_in_caches = 4 << 20;  // weights
+  constexpr int64_t least = elements_of_tile, most_tiles = 64, most_in_caches = 4 << 20;  // weights
   const int64_t count = w.numel(), *ends = segments.ends.as<const int64_t>();
   const auto tiles = std::min<int64_t>(most_tiles, std::bit_floor(static_cast<uint64_t>(count / least) | 1));
   const Stores stores = count > most_in_caches ? Stores::shadow_past_caches

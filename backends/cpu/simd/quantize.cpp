@@ -15,8 +15,7 @@ namespace {
 
 using kernels::Blocks;
 
-constexpr int64_t grain = 16384;  // elements of one parallel tile
-constexpr int64_t piece = 512;    // elements converted at once
+constexpr int64_t piece = 512;  // elements converted at once
 
 /// Calls f(row, block column, values, first column, count) for `rows` rows of x from `row` on, in pieces that lie in
 /// one block, converted to f32 where they are not.
@@ -51,7 +50,7 @@ uint32_t greatest(const float* x, int64_t count) {
 }
 
 void find_largest(View largest, View x, Blocks blocks) {
-  const int64_t columns = largest.size(1), step = std::max<int64_t>(1, grain / std::max<int64_t>(1, x.size(1)));
+  const int64_t columns = largest.size(1), step = rows_of_tile(x.size(1));
   uint32_t* out = largest.as<uint32_t>();
   std::fill_n(out, largest.numel(), 0u);
   if (x.numel() == 0) return;
@@ -117,7 +116,7 @@ Counts encode(float* out, const float* x, float scale, int64_t count) {
 
 template <class Code>
 void quantize_as(const View& codes, const View& x, const View& scales, Blocks blocks, const View& counts) {
-  const int64_t columns = x.size(1), step = std::max<int64_t>(1, grain / columns);
+  const int64_t columns = x.size(1), step = rows_of_tile(columns);
   int64_t* total = counts ? counts.as<int64_t>() : nullptr;
   if (total) total[0] += x.numel();
   parallel_for(x.size(0), step, [&](int64_t begin, int64_t end) {

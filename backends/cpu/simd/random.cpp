@@ -80,7 +80,7 @@ void dropout_row(View y, View y_too, View x, kernels::Dropout dropout) {
   const DropoutRecord site(dropout);
   const int64_t columns = x.rank() ? x.size(-1) : 1, count = x.numel();
   // Rows may lie apart; each tile is cut where a row ends or the buffers do.
-  parallel_for(count, 16384, [&](int64_t begin, int64_t end) {
+  parallel_for(count, elements_of_tile, [&](int64_t begin, int64_t end) {
     constexpr int64_t piece = 512;
     float factors[piece], values[piece];
     for (int64_t at = begin; at < end;) {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "cinta/backends/cpu/isa.h"
+#include "cinta/backends/cpu/parallel.h"
 #include "cinta/backends/cpu/simd/columns.h"
 #include "cinta/backends/cpu/simd/map.h"
 #include "cinta/backends/cpu/simd/rows.h"
@@ -12,8 +13,7 @@
 #include "cinta/backends/cpu/isa_begin.h"
 namespace {
 
-constexpr int64_t grain = 16384;  // elements of one parallel tile
-constexpr int64_t piece = 512;    // elements converted, or reduced as floats, at once: their results merge in f64
+constexpr int64_t piece = 512;  // elements converted, or reduced as floats, at once: their results merge in f64
 
 /// `view` with the dimensions where y has (kept) or has not (reduced) the size of x.
 View part(const View& view, const View& x, const View& y, bool kept) {
@@ -68,7 +68,7 @@ double reduce_range(const View& x, const Layout& layout, int64_t origin, int64_t
 template <class Op, class T>
 void reduce_rows(const Nest& nest, int64_t chunk, int64_t chunks, double* partial) {
   const int64_t total = nest.reduced.count, kept = nest.kept.count;
-  parallel_for(kept * chunks, std::max<int64_t>(1, grain / std::min(chunk, total)), [&](int64_t begin, int64_t end) {
+  parallel_for(kept * chunks, rows_of_tile(std::min(chunk, total)), [&](int64_t begin, int64_t end) {
     for (int64_t job = begin; job < end; ++job) {
       const int64_t k = job / chunks, c = job % chunks;
       partial[c * kept + k] = reduce_range<Op, T>(nest.x, nest.reduced, nest.kept.offset(0, k), c * chunk,
@@ -85,7 +85,7 @@ void reduce_columns(const Nest& nest, int64_t chunk, int64_t chunks, T* partial)
                 blocks = (columns + columns_at_once - 1) / columns_at_once;
   const int64_t jobs = kept / columns * blocks * chunks;
   const int64_t job_size = std::max<int64_t>(1, std::min(chunk, total) * std::min(columns, columns_at_once));
-  parallel_for(jobs, std::max<int64_t>(1, grain / job_size), [&](int64_t begin, int64_t end) {
+  parallel_for(jobs, rows_of_tile(job_size), [&](int64_t begin, int64_t end) {
     T lanes[column_block], buffer[column_block];
     for (int64_t job = begin; job < end; ++job) {
       const int64_t block = job % blocks, c = job / blocks % chunks, outer = job / blocks / chunks;
@@ -132,7 +132,7 @@ void reduce(const View& y, const View& x, float beta) {
   if (kept.count == 0) return;
   const bool rows =
       reduced.count > 1 && (kept.count == 1 || reduced.strides[0][reduced.rank - 1] < kept.strides[0][kept.rank - 1]);
-  const int64_t chunk = rows ? grain / 2 : row_chunk(kept.row());
+  const int64_t chunk = rows ? elements_of_tile / 2 : row_chunk(kept.row());
   const int64_t chunks = (reduced.count + chunk - 1) / chunk;
   if (rows) {
     double* partial = scratch<double>(kept.count * chunks, Workspace::call);
@@ -169,7 +169,7 @@ void find_largest(const View& y, const View& x, int dim) {
   const Nest nest(y, x);
   const int64_t n = x.size(dim), stride = x.stride(dim);
   if (n == 0) return;
-  parallel_for(nest.kept.count, std::max<int64_t>(1, grain / n), [&](int64_t begin, int64_t end) {
+  parallel_for(nest.kept.count, rows_of_tile(n), [&](int64_t begin, int64_t end) {
     T buffer[piece];
     for (int64_t k = begin; k < end; ++k) {
       const int64_t origin = nest.kept.offset(0, k);
@@ -195,10 +195,10 @@ void argmax_row(View y, View x, int dim) {
 
 void sum_of_squares_row(View y, View x) {
   const Layout layout{x};
-  const int64_t chunks = (layout.count + grain - 1) / grain;
+  const int64_t chunks = (layout.count + elements_of_tile - 1) / elements_of_tile;
   double* partial = scratch<double>(chunks + 1, Workspace::call);
-  parallel_for(layout.count, grain, [&](int64_t begin, int64_t end) {
-    partial[begin / grain] = reduce_range<SumOfSquares, double>(x, layout, 0, begin, end);
+  parallel_for(layout.count, elements_of_tile, [&](int64_t begin, int64_t end) {
+    partial[begin / elements_of_tile] = reduce_range<SumOfSquares, double>(x, layout, 0, begin, end);
   });
   const double total = reduce_array<Sum>(partial, chunks);
   store(y.dtype, y.data, 0, 1, &total, 1);

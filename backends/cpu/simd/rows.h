@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cinta/backends/cpu/layout.h"
+#include "cinta/backends/cpu/parallel.h"
 #include "cinta/backends/cpu/simd/convert.h"
 #include "cinta/backends/cpu/simd/lanes.h"
 #include "cinta/backends/cpu/simd/math.h"
@@ -17,8 +18,6 @@ inline int64_t rows_of(const View& matrix) {
   const int64_t columns = columns_of(matrix);
   return columns ? matrix.numel() / columns : 0;
 }
-/// Rows of one parallel tile.
-inline int64_t rows_of_tile(int64_t columns) { return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, columns)); }
 
 /// Stored numbers as floats: a loop that computes with bf16 converts them as it goes.
 template <class S>
@@ -26,7 +25,7 @@ struct Values {
   const S* data;
   float operator[](int64_t i) const { return value_of(data[i]); }
 };
-/// True iff what a loop reads, and writes if it asked for both, has 16 bits, so that in between few more are needed.
+/// True iff what a loop reads has 16 bits, so that in between few more are needed.
 template <class S>
 inline constexpr bool is_narrow = sizeof(S) == 2;
 
