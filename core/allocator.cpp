@@ -1,4 +1,5 @@
-// Size classes (eight a power of two, so at most an eighth is wasted) and their free lists, for blocks below a MiB.
+// The pool: blocks below a MiB by size classes (eight a power of two, so at most an eighth is wasted), each with a free
+// list, larger ones cut from segments; what is counted, and what is said when memory runs out.
 #include "cinta/core/allocator.h"
 
 #include <algorithm>

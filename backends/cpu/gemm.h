@@ -1,5 +1,5 @@
-// Our own matrix product: floats of at most 32 bits, any strides, accumulated in f32 in an order that
-// depends on sizes, strides and alignment alone, never on the number of threads.
+// Our own matrix product: floats of at most 32 bits, any strides, accumulated in f32 in an order that depends on the
+// product (sizes, strides, alignment, whether it is one of many) and the machine, never on the number of threads.
 #pragma once
 #include "cinta/core/dtype.h"
 

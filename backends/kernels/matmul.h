@@ -1,4 +1,5 @@
-// Matrix products, accumulated in f32 or wider in an order that does not depend on the number of threads.
+// Matrix products, accumulated in f32 or wider in an order that does not depend on the number of threads. A backend
+// whose instruction for pairs of bf16 reads and writes subnormals as 0 may use it: those of x86 do.
 #pragma once
 #include "cinta/backends/kernel.h"
 
