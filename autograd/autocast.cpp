@@ -161,7 +161,7 @@ Tensor widened(const char* op, const Tensor& x) { return mode().autocast ? prese
 
 Tensor presented(const char* op, const Tensor& x, Dtype dtype) {
   if (!x || x.dtype() == dtype || !castable(x.dtype())) return x;
-  if (mode().keeper && mode().recording) mode().keeper->note(op, x);
+  note_read(op, x);
   // A frozen weight has a shadow where an optimizer made one; a result's is used while it holds, and never renewed.
   const Shadow& shadow = x.storage()->shadow;
   const bool lasting = of_leaf(x) || (shadow.storage && shadow.of == Shadow::Of::weight && !x.slot);

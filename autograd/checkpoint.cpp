@@ -5,7 +5,6 @@
 #include <charconv>
 #include <cmath>
 #include <set>
-#include <unordered_set>
 
 #include "cinta/autograd/autocast.h"
 
@@ -44,15 +43,12 @@ class Segment : public Hole, public std::enable_shared_from_this<Segment> {
   std::vector<std::vector<Tensor>>& kept_outputs() { return kept_outputs_; }
   std::vector<std::string_view>& ops() { return ops_; }
 
-  /// Notes what an op reads. What the segment itself computed is computed anew on the re-run; the rest (its inputs, and
-  /// what its function captured) has to be as it was.
-  void note_read(const char* op, const Tensor& tensor) {
-    Storage* const storage = tensor.storage().get();
-    if (computed_.contains(storage)) return;
-    storage->stays = true;
-    reads_.push_back({tensor.storage(), storage->version(), op, tensor.shape(), tensor.dtype()});
+  /// Notes what an op reads and the segment did not compute (its inputs, and what its function captured): it has to be
+  /// as it was when the segment runs again.
+  void add_read(const char* op, const Tensor& tensor) {
+    tensor.storage()->stays = true;
+    reads_.push_back({tensor.storage(), tensor.storage()->version(), op, tensor.shape(), tensor.dtype()});
   }
-  void note_computed(const Tensor& tensor) { computed_.insert(tensor.storage().get()); }
 
  private:
   void check_reads(Where where) const;
@@ -82,7 +78,6 @@ class Segment : public Hole, public std::enable_shared_from_this<Segment> {
     Dtype dtype;
   };
   std::vector<Read> reads_;
-  std::unordered_set<const Storage*> computed_;  // by ops of the first run
   std::vector<Tensor> filled_;
   std::vector<std::vector<Tensor>> kept_outputs_;
 };
@@ -98,14 +93,19 @@ class Recorder : public Keeper {
   }
   bool recall(const char* name, std::span<const Tensor* const> inputs, std::vector<Tensor>&) override {
     segment_->ops().push_back(name);
-    for (const Tensor* input : inputs)
-      if (*input) note(name, *input);
+    note_inputs(name, inputs);
     return false;
   }
-  void note(const char* name, const Tensor& input) override { segment_->note_read(name, input); }
-  void pass(const char* name) override { ran_.insert(name); }
+  void note(const char* name, const Tensor& tensor) override {
+    if (known_.insert(tensor.storage()).second) segment_->add_read(name, tensor);
+  }
+  void pass(const char* name, std::span<const Tensor* const> inputs, std::span<const Tensor> outputs) override {
+    note_inputs(name, inputs);
+    note_computed(outputs);
+    if (mode().recording) ran_.insert(name);
+  }
   bool retain(const char* name, std::span<const Tensor> outputs) override {
-    for (const Tensor& output : outputs) segment_->note_computed(output);
+    note_computed(outputs);
     ran_.insert(name);
     if (!segment_->keeps(name)) return false;
     std::vector<Tensor> plain;
@@ -124,7 +124,16 @@ class Recorder : public Keeper {
   }
 
  private:
+  void note_inputs(const char* name, std::span<const Tensor* const> inputs) {
+    for (const Tensor* input : inputs)
+      if (*input) note(name, *input);
+  }
+  /// What the segment computes is computed anew on the re-run. A view was noted with what it is a view of.
+  void note_computed(std::span<const Tensor> outputs) {
+    for (const Tensor& output : outputs) known_.insert(output.storage());
+  }
   std::shared_ptr<Segment> segment_;
+  std::set<std::weak_ptr<Storage>, std::owner_less<>> known_;  // noted, or computed by the ops of the segment
   std::set<std::string_view> ran_;
 };
 

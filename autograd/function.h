@@ -154,8 +154,8 @@ auto apply_listed(Op op, Where where, const Pointers& inputs, const Ins&... in) 
   }
   if constexpr (requires { &Op::backward; }) {
     if (!record) {
-      if (now.keeper && now.recording) [[unlikely]]
-        now.keeper->pass(op_name(op));
+      if (now.keeper) [[unlikely]]
+        now.keeper->pass(op_name(op), inputs, output_span(out));
       return out;
     }
     if (now.keeper && now.keeper->replaying()) {

@@ -26,10 +26,11 @@ struct Keeper {
   virtual const void* segment() const { return nullptr; }
   /// True iff a segment is being re-run: ops save, but nothing is recorded.
   virtual bool replaying() const { return false; }
-  /// Called with a tensor that autocast presents to an op in another type: what the op itself is shown is a copy.
+  /// Called with a tensor that `op` reads and that is not among its inputs at the door (note_read).
   virtual void note(const char* /*op*/, const Tensor&) {}
-  /// Called for an op that ran where ops are recorded, and is not: none of its inputs is tracked.
-  virtual void pass(const char* /*op*/) {}
+  /// Called for an op that ran and is not recorded: none of its inputs is tracked, or nothing is recorded here and now.
+  virtual void pass(const char* /*op*/, std::span<const Tensor* const> /*inputs*/,
+                    std::span<const Tensor> /*outputs*/) {}
   /// Called for an op about to run, some of its inputs tracked; true when `outputs` were filled from an earlier run
   /// instead.
   virtual bool recall(const char*, std::span<const Tensor* const> /*inputs*/, std::vector<Tensor>&) { return false; }
@@ -72,6 +73,13 @@ struct Mode {
 inline Mode& mode() {
   thread_local Mode mode;
   return mode;
+}
+
+/// Tells the keeper in charge that `op` reads `tensor`, where the door does not see it: an option, what autocast
+/// presents a copy of, the operand of a function that is no op of the tape.
+inline void note_read(const char* op, const Tensor& tensor) {
+  if (mode().keeper && tensor) [[unlikely]]
+    mode().keeper->note(op, tensor);
 }
 
 /// Sets one member of the mode for a scope: `Scoped off(&Mode::recording, false);`.

@@ -87,6 +87,7 @@ AttentionExtent AttentionCore::extent() {
 kernels::Attention AttentionCore::kept_row(const Tensor& q, const Tensor& k) { return row(extent(), q, k); }
 
 void AttentionCore::run(const Tensor& out, const Tensor& q, const Tensor& k, const Tensor& v) {
+  for (const Tensor& option : {given_.lengths, given_.offsets, given_.rows}) autograd::note_read(op_, option);
   given_lse_ = empty({q.size(0), q.size(1), q.size(2)}, statistics_type(q.dtype()), q.device());
   kernels::attention(q.device(), out, given_lse_, q, k, v, row(given_, q, k));
 }

@@ -72,6 +72,7 @@ void fill_(const Tensor& x, double value, Where where) {
 void copy_(const Tensor& x, const Tensor& from, Where where) {
   check_writable("copy_", x, where);
   check_same("copy_", x, from, where);
+  autograd::note_read("copy_", from);
   kernels::copy(x.device(), x, apart(from, x));
   x.storage()->mark_written("copy_");
 }
@@ -82,6 +83,7 @@ void add_(const Tensor& x, const Tensor& other, Where where) {
   require<DtypeError>(is_floating(x.dtype()) && is_floating(other.dtype()), "add_", where,
                       "floating-point tensors: ", x, " with ", other);
   check_row(kernels::accumulate, "add_", x, where);
+  autograd::note_read("add_", other);
   kernels::accumulate(x.device(), x, apart(other, x));
   x.storage()->mark_written("add_");
 }

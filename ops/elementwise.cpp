@@ -178,7 +178,11 @@ const Tensor& beside_number(const kernels::UnaryRow& row, const char* op, const 
 }
 
 Tensor compare(const kernels::Binary& row, const Operand& left, const Operand& right, Where where) {
-  const auto run = [&](const Tensor& l, const Tensor& r) { return run_binary(row, l, r, Dtype::boolean, where); };
+  const auto run = [&](const Tensor& l, const Tensor& r) {
+    autograd::note_read(row.name(), l);
+    autograd::note_read(row.name(), r);
+    return run_binary(row, l, r, Dtype::boolean, where);
+  };
   if (left.tensor && right.tensor) {
     check_pair(row, row.name(), *left.tensor, *right.tensor, where);
     return run(*left.tensor, *right.tensor);

@@ -1,6 +1,7 @@
 // Setting the random state on the device, and checking sites.
 #include "cinta/ops/random.h"
 
+#include "cinta/autograd/mode.h"
 #include "cinta/core/context.h"
 #include "cinta/core/random.h"
 #include "cinta/ops/shape.h"
@@ -68,6 +69,7 @@ Draw::Draw(const DropoutSite& site) : site_(site) {
 
 const DropoutSite& Draw::again(const char* op) const {
   const auto same = [op](const char* what, const Tensor& x, uint32_t version) {
+    autograd::note_read(op, x);
     if (x.storage()->version() != version)
       throw ValueError(join("[", op, "] ", what, " changed by ", x.storage()->last_writer(),
                             " between forward and backward: the dropout mask cannot be made again"));

@@ -26,6 +26,7 @@ struct RoundTo : autograd::Copy {
     kernels::RoundTo how;
     how.overflow = options.overflow.value_or(usual_overflow(*dtype));
     if (options.rounding == Rounding::stochastic) {
+      autograd::note_read(name(), options.random.state);
       how.state = options.random.state;
       how.stream = options.random.stream;
       if (options.samples && x.rank()) how.elements_per_sample = x.numel() / std::max<int64_t>(x.size(0), 1);

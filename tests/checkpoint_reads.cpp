@@ -95,3 +95,63 @@ TEST_CASE("an option of an op overwritten before backward is found out", "[check
   CHECK(walk_after(nothing, scales, x) == "no error");
   check_refused(walk_after(fills(factor), scales, x), "scaling");
 }
+
+TEST_CASE("what an op that is not recorded reads, overwritten before backward, is found out", "[checkpointing]") {
+  const Tensor x = leaf({3}), mask = from_values(std::vector<float>{2, -5, 3}, {3});
+  const auto refused = [&](const Function& f, const std::string& op) {
+    fill_(mask, 2);
+    CHECK(walk_after(nothing, f, x) == "no error");
+    check_refused(walk_after(fills(mask), f, x), op);
+  };
+  refused([=](const Tensor& t) { return t * t * (mask * 1.0); }, "affine");
+  refused([=](const Tensor& t) { return t * t * reshape(mask, {1, 3}); }, "reshape");
+  refused([=](const Tensor& t) { return where(greater(mask, 1.5), t * t, t); }, "greater");
+  refused(
+      [=](const Tensor& t) {
+        const NoGrad off;
+        const Tensor twice = exp(mask);
+        const Scoped on(&Mode::recording, true);
+        return t * t * twice;
+      },
+      "exp");
+  refused(
+      [=](const Tensor& t) {
+        const Tensor sum = zeros({3});
+        add_(sum, mask);
+        return t * t * sum;
+      },
+      "add_");
+  refused(
+      [=](const Tensor& t) {
+        const Tensor copy = zeros({3});
+        copy_(copy, mask);
+        return t * t * copy;
+      },
+      "copy_");
+}
+
+TEST_CASE("what an op that is not recorded gives, in a segment, may be overwritten", "[checkpointing]") {
+  const Tensor x = leaf({3}), mask = from_values(std::vector<float>{2, 5, 3}, {3});
+  Tensor twice;
+  const Function f = [&](const Tensor& t) {
+    twice = mask * 2.0;
+    return t * t * twice;
+  };
+  CHECK(walk_after([&](const Tensor&) { return fill_(twice, 0), Tensor(); }, f, x) == "no error");
+}
+
+TEST_CASE("options of ops that are not recorded, overwritten before backward, are found out", "[checkpointing]") {
+  const Tensor x = leaf({1, 1, 3, 1}), other = detach(x), lengths = from_values<int32_t>({3}, {1});
+  Random random(7);
+  const Function mixes = [=](const Tensor& t) { return t * t * attention(other, other, other, {.lengths = lengths}); };
+  const Function drops = [=, &random](const Tensor& t) { return t * t * dropout(other, random.site("here", 0.5)); };
+  const Function rounds = [=, &random](const Tensor& t) {
+    const RoundOptions options{.rounding = Rounding::stochastic, .random = random.site("there")};
+    return t * t * cast(round_to(other, Dtype::f8e4m3, options), Dtype::f32);
+  };
+  const Function steps = [&random](const Tensor&) { return random.set_step(1), Tensor(); };
+  check_refused(walk_after(fills(lengths), mixes, x), "attention");
+  check_refused(walk_after(steps, drops, x), "dropout", "Random");
+  random.set_step(0);
+  check_refused(walk_after(steps, rounds, x), "round_to", "Random");
+}
