@@ -40,7 +40,19 @@ class Segment : public Hole, public std::enable_shared_from_this<Segment> {
   bool keeps(std::string_view name) const {
     return std::find(keep_ops_.begin(), keep_ops_.end(), name) != keep_ops_.end();
   }
-  std::vector<std::vector<Tensor>>& kept_outputs() { return kept_outputs_; }
+  void keep_outputs(const char* op, std::span<const Tensor> outputs) {
+    Kept& kept = kept_.emplace_back(Kept{op, {}, {}});
+    for (const Tensor& output : outputs) {
+      kept.outputs.push_back(detach(output));
+      kept.versions.push_back(output.storage()->version());
+    }
+  }
+  const std::vector<Tensor>& kept_outputs(size_t index) const { return kept_[index].outputs; }
+  /// Gives up the copies in the low type that kept outputs came with: what is kept is kept without.
+  void drop_shadows() const {
+    for (const Kept& kept : kept_)
+      for (const Tensor& output : kept.outputs) drop_shadow(output);
+  }
   std::vector<std::string_view>& ops() { return ops_; }
 
   /// Notes what an op reads and the segment did not compute (its inputs, and what its function captured): it has to be
@@ -79,7 +91,12 @@ class Segment : public Hole, public std::enable_shared_from_this<Segment> {
   };
   std::vector<Read> reads_;
   std::vector<Tensor> filled_;
-  std::vector<std::vector<Tensor>> kept_outputs_;
+  struct Kept {
+    const char* op;
+    std::vector<Tensor> outputs;
+    std::vector<uint32_t> versions;
+  };
+  std::vector<Kept> kept_;
 };
 
 /// In charge while the segment runs the first time.
@@ -108,9 +125,7 @@ class Recorder : public Keeper {
     note_computed(outputs);
     ran_.insert(name);
     if (!segment_->keeps(name)) return false;
-    std::vector<Tensor> plain;
-    for (const Tensor& output : outputs) plain.push_back(detach(output));
-    segment_->kept_outputs().push_back(std::move(plain));
+    segment_->keep_outputs(name, outputs);
     return true;
   }
   /// Throws ValueError for an op to be kept that did not run: a name spelled wrong would keep nothing.
@@ -155,7 +170,7 @@ class Replayer : public Keeper {
             ", and now is ", name);
     ++next_op_;
     if (!segment_.keeps(name)) return false;
-    outputs = segment_.kept_outputs()[next_kept_++];
+    outputs = segment_.kept_outputs(next_kept_++);
     return true;
   }
   void check_ended() const {
@@ -178,6 +193,12 @@ void Segment::check_reads(Where where) const {
             " read in the segment, ", read.dtype, read.shape, ", was overwritten in place by ",
             storage ? storage->last_writer() : "", " before backward");
   }
+  for (const Kept& kept : kept_)
+    for (size_t i = 0; i < kept.outputs.size(); ++i) {
+      const Tensor& output = kept.outputs[i];
+      require(output.storage()->version() == kept.versions[i], "checkpoint", where, "what ", kept.op,
+              " gave and is kept, ", output, ", was overwritten in place by ", output.storage()->last_writer());
+    }
 }
 
 void Segment::run_again(Where where) {
@@ -215,8 +236,7 @@ std::vector<Tensor> checkpoint_segment(const SegmentFunction& function, const st
   recorder.check_kept(keep_ops, where);
   // What is kept for the re-run is kept without the copies in the low type that it came with.
   for (const Tensor& input : inputs) drop_shadow(input);
-  for (const auto& kept : segment->kept_outputs())
-    for (const Tensor& output : kept) drop_shadow(output);
+  segment->drop_shadows();
   return outputs;
 }
 

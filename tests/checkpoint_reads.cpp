@@ -155,3 +155,29 @@ TEST_CASE("options of ops that are not recorded, overwritten before backward, ar
   random.set_step(0);
   check_refused(walk_after(steps, rounds, x), "round_to", "Random");
 }
+
+TEST_CASE("a kept output that the segment overwrites is found out", "[checkpointing]") {
+  const Tensor x = leaf({2, 2}), w = full({2, 2}, 0.1);
+  const auto walk = [&](const std::vector<std::string>& keep, bool writes) {
+    const auto f = [&, writes](std::span<const Tensor> in) {
+      const Tensor h = matmul(in[0], w);
+      if (writes) {
+        const NoGrad off;
+        scale_(h, 2);
+      }
+      return std::vector<Tensor>{exp(h)};
+    };
+    const std::vector<float> plain = values(grad({sum(f(std::vector<Tensor>{x})[0])}, {x})[0]);
+    const Tensor y = sum(checkpoint_segment(f, {x}, keep)[0]);
+    std::vector<float> found = plain;
+    const std::string error = error_of<ValueError>([&] { found = values(grad({y}, {x})[0]); });
+    CHECK(found == plain);
+    return error;
+  };
+  CHECK(walk({}, true) == "no error");
+  CHECK(walk({"matmul"}, false) == "no error");
+  const std::string error = walk({"matmul"}, true);
+  INFO(error);
+  CHECK(error.find("[checkpoint] what matmul gave and is kept, f32[2,2]@cpu, was overwritten in place by scale_") == 0);
+  CHECK(error.find("checkpoint_reads.cpp:") != std::string::npos);
+}
