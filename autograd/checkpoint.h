@@ -13,8 +13,9 @@ using SegmentFunction = Callback<std::vector<Tensor>(std::span<const Tensor>)>;
 /// Runs `function` on `inputs` as one segment. Ops named in `keep_ops` keep what they save and are not run again
 /// (selective checkpointing); a name that no recorded op of the segment has throws ValueError. Inside another segment
 /// this is a plain call; inside an OffloadScope the segment's inputs are offloaded. The function must compute the same
-/// ops each time; a re-run that runs other ops, or that saves tensors of other shapes or types, throws ValueError at the
-/// place of the op that needs it, and so does one that would read what was overwritten in place.
+/// ops each time; a re-run that runs other ops, or that saves tensors of other shapes or types, throws ValueError at
+/// the place of the op that needs it, and so does one that would read what was overwritten in place. No walk (tape.h)
+/// begins inside a segment: it throws ValueError.
 std::vector<Tensor> checkpoint_segment(const SegmentFunction& function, const std::vector<Tensor>& inputs,
                                        const std::vector<std::string>& keep_ops = {}, Where where = Where::current());
 

@@ -44,6 +44,9 @@ class Walk {
   }
 
   std::vector<Tensor> run() {
+    // Its ops keep nothing the first time, and are not on the tape when they run again.
+    require(!mode().keeper || !mode().keeper->segment(), name(), where_,
+            "a walk that begins outside of checkpointed segments, given one that begins inside");
     const Phase phase("backward");
     around_ = innermost;
     collect();
@@ -71,6 +74,8 @@ class Walk {
   }
 
  private:
+  const char* name() const { return capturing_ ? "grad" : "backward"; }
+
   /// True iff this walk, and not one around it, is to return the slot's gradient.
   bool captured(const Slot& slot) const { return slot.capture >= 0 && slot.captured_by == this; }
 

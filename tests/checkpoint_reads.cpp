@@ -181,3 +181,25 @@ TEST_CASE("a kept output that the segment overwrites is found out", "[checkpoint
   CHECK(error.find("[checkpoint] what matmul gave and is kept, f32[2,2]@cpu, was overwritten in place by scale_") == 0);
   CHECK(error.find("checkpoint_reads.cpp:") != std::string::npos);
 }
+
+TEST_CASE("no walk begins inside a segment", "[checkpointing]") {
+  const Tensor x = leaf({3}), other = leaf({3}), outside = sum(other * other);
+  int runs = 0;
+  const auto refused = [&](const std::string& op, const Callback<void(const Tensor&)>& walk) {
+    runs = 0;
+    const Function f = [&](const Tensor& t) { return walk(t), exp(t); };
+    const std::string error = error_of<ValueError>([&] { backward(sum(checkpoint(f, x))); });
+    INFO(error);
+    CHECK(error.find(op + " a walk that begins outside of checkpointed segments, given one that begins inside") == 0);
+    CHECK(error.find("checkpoint_reads.cpp:") != std::string::npos);
+  };
+  refused("[grad]", [](const Tensor& t) {
+    Tensor z = detach(t);
+    require_gradient(z);
+    grad({sum(z * z * z)}, {z});
+  });
+  refused("[backward]", [&](const Tensor&) { backward(outside); });
+  refused("[backward]", [&](const Tensor&) {
+    if (++runs == 2) backward(outside);
+  });
+}
