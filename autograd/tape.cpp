@@ -25,7 +25,8 @@ class Walk {
     capturing_ = true;
     captured_.resize(inputs.size());
     for (size_t i = 0; i < inputs.size(); ++i) {
-      require(tracked(inputs[i]), "grad", where, "input ", i, " is on the tape: ", inputs[i]);
+      require(tracked(inputs[i]), "grad", where, "inputs that are on the tape, given as input ", i,
+              " one that is not: ", inputs[i]);
       require(inputs[i].slot->capture < 0, "grad", where, "each input is given once: ", inputs[i]);
       inputs[i].slot->capture = static_cast<int>(i);
       inputs[i].slot->captured_by = this;
@@ -97,7 +98,7 @@ class Walk {
       if (!(options_.stop_at_inputs && captured(slot))) open.push_back(slot.producer);
     };
     for (const Tensor& root : roots_) {
-      require(tracked(root), "backward", where_, "the tensor is on the tape: ", root);
+      require(tracked(root), name(), where_, "an output that is on the tape, given one that is not: ", root);
       meet(*root.slot);
     }
     while (!open.empty()) {

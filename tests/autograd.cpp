@@ -15,8 +15,8 @@
 
 using namespace cinta;
 using namespace cinta::autograd;
-using cinta::testing::Twin;
 using cinta::testing::error_of;
+using cinta::testing::Twin;
 
 namespace {
 
@@ -169,8 +169,13 @@ TEST_CASE("what is asked of the tape wrongly is refused with the place", "[autog
               "a seed of the output's type: f32[2]@cpu, given f64[2]@cpu");
   names_place(error_of<ShapeError>([&] { backward(x * 2.0, {.seeds = {plain}}); }), "f32[1]@cpu");
   names_place(error_of<ShapeError>([&] { grad({x * 2.0, x * 3.0}, {x}, {.seeds = {x}}); }), "2 outputs, given 1");
-  names_place(error_of<ValueError>([&] { backward(plain); }), "is on the tape");
-  names_place(error_of<ValueError>([&] { grad({sum(x)}, {plain}); }), "input 0");
+  names_place(error_of<ValueError>([&] { backward(plain); }),
+              "[backward] an output that is on the tape, given one that is not: f32[1]@cpu");
+  names_place(error_of<ValueError>([&] { grad({plain}, {x}); }), "[grad] an output that is on the tape, given one");
+  names_place(error_of<ValueError>([&] {
+                grad({sum(x)}, {x, plain});
+              }),
+              "inputs that are on the tape, given as input 1 one that is not: f32[1]@cpu");
   names_place(error_of<ValueError>([&] { grad({sum(x)}, {x, x}); }), "each input is given once");
   Tensor whole = from_values(std::vector<int64_t>{1}, {1}), result = x * 2.0;
   names_place(error_of<DtypeError>([&] { require_gradient(whole); }), "i64[1]@cpu");
