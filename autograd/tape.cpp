@@ -27,7 +27,10 @@ class Walk {
     for (size_t i = 0; i < inputs.size(); ++i) {
       require(tracked(inputs[i]), "grad", where, "inputs that are on the tape, given as input ", i,
               " one that is not: ", inputs[i]);
-      require(inputs[i].slot->capture < 0, "grad", where, "each input is given once: ", inputs[i]);
+      const Slot& slot = *inputs[i].slot;
+      require(slot.capture < 0 || slot.captured_by != this, "grad", where, "each input is given once: ", inputs[i]);
+      require(slot.capture < 0, "grad", where, "inputs that no other walk under way is to return the gradient of, ",
+              "given ", inputs[i]);
       inputs[i].slot->capture = static_cast<int>(i);
       inputs[i].slot->captured_by = this;
       capture_slots_.push_back(inputs[i].slot);

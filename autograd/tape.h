@@ -1,4 +1,5 @@
 // Walking the tape: backward() fills the gradients of leaves, grad() returns the gradients of chosen tensors.
+// What a walk adds up lies in the slots that it passes (node.h): one thread at a time walks graphs that share a leaf.
 #pragma once
 #include <optional>
 

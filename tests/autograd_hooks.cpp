@@ -34,6 +34,18 @@ struct Refusing {
   void backward(const Tensor&, Sinks) { throw ValueError("enough"); }
 };
 
+/// x; its rule runs something first.
+struct Running {
+  static constexpr const char* name = "running";
+  Callback<void()> run;
+  Tensor forward(const Tensor& x) { return affine(x, 1, 0); }
+  void save(const Tensor&, const Tensor&) {}
+  void backward(const Tensor& dy, Sinks sinks) {
+    run();
+    sinks[0].put(dy);
+  }
+};
+
 }  // namespace
 
 TEST_CASE("what a hook puts in a gradient's place is copied to where that was", "[autograd]") {
@@ -155,4 +167,16 @@ TEST_CASE("grad() that fails inside a walk is no concern of the outer one", "[au
   const Tensor left = a * 3.0, right = b * 2.0, loss = sum(left) + sum(right);
   backward(loss);
   CHECK(values(gradient(a)) == std::vector<float>{3, 3});
+}
+
+TEST_CASE("a walk inside grad() that asks for the same gradient is refused as what it is", "[autograd]") {
+  const Tensor a = leaf_of({2}, 1);
+  std::string refusal;
+  const auto ask = [&] {
+    const Scoped on(&Mode::recording, true);
+    refusal = error_of<ValueError>([&] { grad({sum(a * 2.0)}, {a}); });
+  };
+  const Tensor y = apply(Running{ask}, Where::current(), a);
+  CHECK(values(grad({sum(y)}, {a})[0]) == std::vector<float>{1, 1});
+  CHECK(refusal.find("[grad] inputs that no other walk under way is to return the gradient of, given f32[2]@cpu") == 0);
 }
