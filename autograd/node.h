@@ -13,7 +13,10 @@ namespace cinta::autograd {
 class Sink;
 struct Node;
 
-/// Called with a leaf's gradient once per backward walk, when its last contribution has landed.
+/// Called with a leaf's gradient, once per backward() that reaches the leaf, when the walk's last contribution has
+/// landed. It sees the sum with what earlier walks have left there since clear_gradient(), not this walk's share alone.
+/// grad() touches no leaf's gradient and calls no hook. Results of ops have none: a walk that meets one there throws
+/// ValueError.
 using LeafHook = Callback<void(Tensor& gradient)>;
 
 /// Where a leaf's gradient lies among others, in memory that comes and goes.

@@ -95,6 +95,9 @@ class Walk {
     auto meet = [&](const Slot& slot) {
       require(!slot.passed_by, "backward", where_, "the graph behind the output of ",
               slot.passed_by ? slot.passed_by : "", " was released by an earlier walk; use retain_graph there");
+      require(slot.leaf || slot.hooks.empty(), name(), where_,
+              "hooks of leaves alone (require_gradient), given one of the output of ",
+              slot.producer ? slot.producer->name() : "");
       if (!slot.producer || slot.producer->met_by == walk) return;
       slot.producer->met_by = walk;
       if (std::exchange(slot.producer->needed, false)) nodes_around_.push_back(slot.producer);

@@ -180,3 +180,14 @@ TEST_CASE("a walk inside grad() that asks for the same gradient is refused as wh
   CHECK(values(grad({sum(y)}, {a})[0]) == std::vector<float>{1, 1});
   CHECK(refusal.find("[grad] inputs that no other walk under way is to return the gradient of, given f32[2]@cpu") == 0);
 }
+
+TEST_CASE("a hook of a result is refused by the walk that meets it", "[autograd]") {
+  const Tensor a = leaf_of({2}, 1), h = a * 3.0, y = sum(exp(h));
+  h.slot->hooks = {[](Tensor&) {}};
+  const std::string error = error_of<ValueError>([&] { backward(y); });
+  CHECK(error.find("[backward] hooks of leaves alone (require_gradient), given one of the output of affine") == 0);
+  CHECK(error.find("autograd_hooks.cpp:") != std::string::npos);
+  h.slot->hooks.clear();
+  backward(y);
+  CHECK(gradient(a));
+}
