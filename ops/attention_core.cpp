@@ -111,25 +111,33 @@ Tensor AttentionCore::composed(const Tensor& q, const Tensor& k, const Tensor& v
 Tensor AttentionCore::composed(const Tensor& low_q, const Tensor& low_k, const Tensor& low_v,
                                const AttentionSight& sight) {
   const Dtype wide = statistics_type(low_q.dtype());  // scores may lie beyond what f16 holds
-  const Tensor q = cast(low_q, wide), k = cast(low_k, wide), v = cast(low_v, wide);
+  Tensor q = cast(low_q, wide), k = cast(low_k, wide), v = cast(low_v, wide);
   const int64_t keys = k.size(2);
   const Device device = q.device();
   const Tensor key = positions(keys, {1, 1, 1, keys}, device), &query = sight.query;
   const Tensor never = full({}, -INFINITY, q.dtype(), device), zero = full({}, 0, q.dtype(), device);
-  Tensor scores = matmul(q, transpose(k, 2, 3)) * scale_;
-  if (causal_) scores = where(less_equal(key, query), scores, never);
-  Tensor exists, hidden;
+  Tensor ends, exists, hidden;
   if (sight.lengths) {
-    exists = less(query, sight.lengths);
-    hidden = greater_equal(key, sight.lengths);
+    ends = sight.lengths;
+    hidden = greater_equal(key, ends);
   } else if (const Tensor offsets = extent().offsets) {
     const Tensor begin = reshape(offsets, {offsets.numel(), 1, 1, 1, 1}),
                  end = slice(begin, 0, begin.size(0) - 1, begin.size(0));
     // Counted in f32, in which 2^24 sequences count.
     const auto begun = [&](const Tensor& at) { return sum(cast(greater_equal(at, begin), Dtype::f32), {0}); };
-    exists = less(query, reshape(end, {1, 1, 1, 1}));
+    ends = reshape(end, {1, 1, 1, 1});
     hidden = not_equal(begun(key), begun(query));
   }
+  if (ends) {
+    // A gradient of 0 times what lies where no position is would not be 0, were that no number.
+    exists = less(query, ends);
+    const Tensor kept = less(reshape(key, {1, 1, keys, 1}), ends);
+    q = where(exists, q, zero);
+    k = where(kept, k, zero);
+    v = where(kept, v, zero);
+  }
+  Tensor scores = matmul(q, transpose(k, 2, 3)) * scale_;
+  if (causal_) scores = where(less_equal(key, query), scores, never);
   // The scores of a query that does not exist stay finite, so that no row is all -inf; its output is cut below.
   if (exists) scores = where(hidden, where(exists, never, zero), scores);
   Tensor out = matmul(cinta::dropout(softmax(scores), sight.dropout), v);

@@ -1,11 +1,14 @@
 // Rows of the op table: attention.
 #include <catch2/catch.hpp>
+#include <cmath>
 
+#include "cinta/autograd/tape.h"
 #include "cinta/ops/attention.h"
 #include "cinta/ops/dropout.h"
 #include "cinta/ops/elementwise.h"
 #include "cinta/ops/embedding.h"
 #include "cinta/ops/matmul.h"
+#include "cinta/ops/reduce.h"
 #include "cinta/ops/shape.h"
 #include "cinta/ops/softmax.h"
 #include "op_table.h"
@@ -231,4 +234,39 @@ TEST_CASE("a scale that is 0 as f32 is refused", "[ops]") {
   const Tensor q = full({2, 3, 4, 5}, 1.0);
   CHECK_THROWS_WITH(attention(q, q, q, {.scale = 1e-50}),
                     Catch::Contains("[attention] scale is 0, for 1/sqrt(D), or more than 0 in f32, given 1e-50"));
+}
+
+TEST_CASE("positions that do not exist do not reach a gradient that is recorded", "[ops]") {
+  using autograd::grad;
+  // Each form with numbers beyond what exists, which are no numbers or large.
+  const auto gradients = [](const Shape& shape, int64_t begin, float there, const auto& run, bool create_graph) {
+    std::vector<float> numbers;
+    for (int64_t i = 0; i < shape.numel(); ++i)
+      numbers.push_back(i < begin ? static_cast<float>(std::sin(0.7 * static_cast<double>(i))) : there);
+    Tensor x = from_values(numbers, shape);
+    autograd::require_gradient(x);
+    return to_vector<float>(grad({sum(run(x))}, {x}, {.create_graph = create_graph})[0]);
+  };
+  const auto check = [&](const Shape& shape, int64_t begin, const auto& run) {
+    const std::vector<float> plain = gradients(shape, begin, NAN, run, false),
+                             recorded = gradients(shape, begin, NAN, run, true),
+                             other = gradients(shape, begin, 3, run, true);
+    CHECK(recorded == other);
+    for (size_t i = 0; i < plain.size(); ++i) {
+      CAPTURE(i);
+      CHECK(recorded[i] == Approx(plain[i]).margin(1e-6));
+      if (static_cast<int64_t>(i) >= begin) CHECK(recorded[i] == 0);
+    }
+  };
+  const Tensor lengths = from_values<int32_t>({2}, {1}), offsets = from_values<int32_t>({0, 1, 2}, {3}),
+               rows = from_values<int64_t>({1, 0, 2}, {3});
+  const Tensor queries = full({1, 1, 3, 2}, 0.5);
+  for (const AttentionOptions& options :
+       {AttentionOptions{.lengths = lengths}, AttentionOptions{.offsets = offsets}, AttentionOptions{true, lengths}}) {
+    check({1, 1, 3, 2}, 4, [&](const Tensor& x) { return attention(x, x, x, options); });
+    check({1, 1, 3, 2}, 4, [&](const Tensor& x) { return attention(queries, x, x, options); });
+    check({1, 3, 6}, 12, [&](const Tensor& x) { return self_attention(x, 2, options); });
+    const Tensor q = full({3, 2}, 0.5);
+    check({1, 3, 4}, 8, [&](const Tensor& x) { return self_attention(q, x, rows, 1, options); });
+  }
 }
