@@ -42,8 +42,9 @@ Tensor gelu(const Tensor& x, Where where) {
 Tensor gelu_tanh(const Tensor& x, Where where) {
   auto derivative = [](const Tensor& x, const Tensor&, Scalars) {
     constexpr double k = 0.7978845608028654, c = 0.044715;  // sqrt(2/pi)
-    const Tensor square = x * x, t = tanh((x + square * x * c) * k);
-    return (t + 1.0) * 0.5 + x * (1.0 - t * t) * ((square * (3 * c) + 1.0) * (0.5 * k));
+    // With tanh(u) = 2 s - 1 and 1 - tanh(u)^2 = 4 s rest, which do not cancel: s = sigmoid(2u), rest = sigmoid(-2u).
+    const Tensor square = x * x, twice = (x + square * x * c) * (2 * k), s = sigmoid(twice), rest = sigmoid(-twice);
+    return s + x * s * rest * ((square * (3 * c) + 1.0) * (2 * k));
   };
   return unary(kernels::gelu_tanh, x, derivative, {}, where);
 }

@@ -4,6 +4,8 @@
 #include "cinta/autograd/function.h"
 #include "cinta/ops/check.h"
 #include "cinta/ops/elementwise.h"
+#include "cinta/ops/rows.h"
+#include "cinta/ops/shape.h"
 
 namespace cinta {
 namespace {
@@ -30,8 +32,10 @@ struct Unary {
   void backward(const Tensor& dy, autograd::Sinks sinks) {
     const Tensor& read = row->reads == kernels::Reads::output ? y.get() : x.get();
     if (autograd::mode().recording) {
-      // A row that reads its output writes its derivative with y alone, one that reads its input with x alone.
-      sinks[0].put(dy * derivative(read, read, scalars));
+      // A row that reads its output writes its derivative with y alone, one that reads its input with x alone. Numbers
+      // of 16 bits are rounded once, at the end, as the fused row does.
+      const Tensor wide = cast(read, statistics_type(read.dtype()));
+      sinks[0].put(cast(cast(dy, wide.dtype()) * derivative(wide, wide, scalars), dy.dtype()));
       return;
     }
     Tensor dx = empty(dy.shape(), dy.dtype(), dy.device());

@@ -1,6 +1,8 @@
 // Gradients and gradients of gradients of whole compositions against finite differences in f64: what single-op tests
 // cannot see is how fused ops, views and shared tensors pass through each other.
 #include <catch2/catch.hpp>
+#include <cmath>
+#include <utility>
 
 #include "cinta/autograd/gradcheck.h"
 #include "cinta/autograd/tape.h"
@@ -103,4 +105,33 @@ TEST_CASE("backward can itself be recorded, into leaves' gradients", "[autograd]
   CHECK(tracked(slope));
   CHECK(to_vector<float>(slope)[0] == 27);
   CHECK(to_vector<float>(grad({slope}, {x})[0])[0] == 18);
+}
+
+TEST_CASE("recording a walk leaves first gradients of 16 bits as they are", "[autograd]") {
+  const auto slope = [](const auto& f, Dtype dtype, bool create_graph) {
+    Tensor x = cast(from_values<float>({-5, -3.5f, -0.75f, 0.3f, 2, 6}, {6}), dtype);
+    require_gradient(x);
+    const Tensor dy = cast(from_values<float>({1, 1, 1, 3, 0.7f, 1}, {6}), dtype);
+    return to_vector<float>(cast(grad({f(x)}, {x}, {.create_graph = create_graph, .seeds = {dy}})[0], Dtype::f32));
+  };
+  const std::pair<const char*, Callback<Tensor(const Tensor&)>> functions[] = {{"gelu", [](const Tensor& x) { return gelu(x); }},
+                                                                               {"gelu_tanh", [](const Tensor& x) { return gelu_tanh(x); }},
+                                                                               {"silu", [](const Tensor& x) { return silu(x); }},
+                                                                               {"tanh", [](const Tensor& x) { return tanh(x); }},
+                                                                               {"sigmoid", [](const Tensor& x) { return sigmoid(x); }},
+                                                                               {"softplus", [](const Tensor& x) { return softplus(x); }},
+                                                                               {"elu", [](const Tensor& x) { return elu(x); }},
+                                                                               {"erf", [](const Tensor& x) { return erf(x); }}};
+  for (const auto& [name, f] : functions)
+    for (const Dtype dtype : {Dtype::bf16, Dtype::f16}) {
+      const std::vector<float> plain = slope(f, dtype, false), recorded = slope(f, dtype, true);
+      for (size_t i = 0; i < plain.size(); ++i) {
+        INFO(name << " in " << name_of(dtype) << ", number " << i);
+        // Each rounds once what f32 has to a few units in its last place: at most to neighbours, of which f16 has none
+        // closer than 2^-24.
+        const double step = dtype == Dtype::bf16 ? 0x1p-7 : 0x1p-10;
+        CHECK(std::abs(recorded[i] - plain[i]) <=
+              std::max(step * std::abs(plain[i]), dtype == Dtype::f16 ? 0x1p-24 : 0));
+      }
+    }
 }
