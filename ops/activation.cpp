@@ -68,8 +68,12 @@ Tensor sigmoid(const Tensor& x, Where where) {
 }
 
 Tensor softplus(const Tensor& x, Where where) {
-  return unary(
-      kernels::softplus, x, [](const Tensor& x, const Tensor&, Scalars) { return sigmoid(x); }, {}, where);
+  auto derivative = [](const Tensor& x, const Tensor&, Scalars) {
+    // sigmoid(x), by the tail that lies below 1/2: the slope of a sigmoid near 1 would be lost in 1 - y.
+    const Tensor tail = sigmoid(choose(x, -x, x));
+    return choose(x, 1.0 - tail, tail);
+  };
+  return unary(kernels::softplus, x, derivative, {}, where);
 }
 
 Tensor elu(const Tensor& x, double alpha, Where where) {

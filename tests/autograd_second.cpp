@@ -135,3 +135,13 @@ TEST_CASE("recording a walk leaves first gradients of 16 bits as they are", "[au
       }
     }
 }
+
+TEST_CASE("the slope of softplus's slope is there in both tails", "[autograd]") {
+  Tensor x = from_values<float>({-24, 0, 24}, {3});
+  require_gradient(x);
+  const Tensor slope = grad({sum(softplus(x))}, {x}, {.create_graph = true})[0];
+  CHECK(to_vector<float>(slope) == std::vector<float>{static_cast<float>(1 / (1 + std::exp(24.0))), 0.5f, 1});
+  const std::vector<float> curve = to_vector<float>(grad({sum(slope)}, {x})[0]);
+  for (const size_t tail : {0, 2}) CHECK(curve[tail] == Approx(std::exp(-24.0)).epsilon(1e-6));
+  CHECK(curve[1] == 0.25f);
+}
