@@ -159,13 +159,18 @@ Tensor mse(const Tensor& prediction, const Tensor& target, Reduction reduction, 
 }
 
 Tensor bce_with_logits(const Tensor& logits, const Tensor& target, Reduction reduction, Where where) {
-  check_pair({&kernels::softplus.forward, &kernels::affine.forward, &kernels::multiply, &kernels::add},
-             "bce_with_logits", "logits", logits, "target", target, reduction, where);
-  // -log sigmoid(x) = softplus(-x). The shorter softplus(x) - x t loses all digits of a small loss at t = 1.
-  const Tensor if_true = multiply(target, softplus(affine(logits, -1, 0, where), where), where);
-  const Tensor if_false = multiply(affine(target, -1, 1, where), softplus(logits, where), where);
-  const Tensor losses = add(if_true, if_false, where);
-  return reduce(losses, reduction, where);
+  constexpr const char* op = "bce_with_logits";
+  check_pair({&kernels::softplus.forward, &kernels::affine.forward, &kernels::greater, &kernels::where,
+              &kernels::subtract, &kernels::multiply, &kernels::add},
+             op, "logits", logits, "target", target, reduction, where);
+  // t softplus(-x) + (1 - t) softplus(x), where -log sigmoid(x) = softplus(-x), is softplus(-|x|) + x ((x > 0) - t).
+  // The shorter softplus(x) - x t loses all digits of a small loss at t = 1, and the longer one those of its slope in
+  // t, -x.
+  const Tensor x = autograd::widened(op, logits), t = autograd::widened(op, target),
+               positive = greater(detach(x), 0, where);
+  const Tensor tail = softplus(cinta::where(positive, affine(x, -1, 0, where), x, where), where);
+  const Tensor wrong = subtract(cinta::where(positive, constant(x, 1), constant(x, 0), where), t, where);
+  return reduce(add(tail, multiply(x, wrong, where), where), reduction, where);
 }
 
 Tensor kl_div(const Tensor& log_p, const Tensor& log_q, Reduction reduction, Where where) {

@@ -145,3 +145,12 @@ TEST_CASE("the slope of softplus's slope is there in both tails", "[autograd]") 
   for (const size_t tail : {0, 2}) CHECK(curve[tail] == Approx(std::exp(-24.0)).epsilon(1e-6));
   CHECK(curve[1] == 0.25f);
 }
+
+TEST_CASE("the slope of bce_with_logits in its target is -x, whatever x is", "[autograd]") {
+  const std::vector<float> logits{-30.3f, -1e-6f, 0, 1e-6f, 0.1f, 30.3f};
+  const Tensor x = from_values(logits, {6});
+  Tensor target = from_values<float>({0, 1, 0.5f, 0.3f, 1, 0}, {6});
+  require_gradient(target);
+  const std::vector<float> slopes = to_vector<float>(grad({bce_with_logits(x, target, Reduction::sum)}, {target})[0]);
+  for (size_t i = 0; i < logits.size(); ++i) CHECK(slopes[i] == -logits[i]);
+}
