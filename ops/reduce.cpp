@@ -113,8 +113,12 @@ Tensor var(const Tensor& x, std::vector<int> dims, int correction, bool keep_dim
   const int64_t count = reduced_count(x, shape);
   require<ShapeError>(count > correction, "var", where, "more than ", correction, " elements a result: ", x, " gives ",
                       count);
-  const Tensor values = autograd::widened("var", x),
-               distance = subtract(values, mean(values, dims, true, where), where);
+  const Tensor values = autograd::widened("var", x);
+  // Squares of a narrow type's numbers, and their sum, may lie outside it where the variance does not.
+  if (size_of(values.dtype()) < size_of(Dtype::f32))
+    return cast(var(cast(values, Dtype::f32, where), std::move(dims), correction, keep_dims, where), values.dtype(),
+                where);
+  const Tensor distance = subtract(values, mean(values, dims, true, where), where);
   const Tensor total = sum(multiply(distance, distance, where), std::move(dims), keep_dims, where);
   return affine(total, 1.0 / static_cast<double>(count - correction), 0, where);
 }

@@ -50,6 +50,13 @@ TEST_CASE("writing in place reads what was there before, and writes each element
 
 TEST_CASE("results stay exact at the ends of the types", "[ops]") {
   CHECK(item(mean(full({100000}, 1, Dtype::f16))) == 1);
+  const std::vector<float> signs = [] {
+    std::vector<float> out(1000, 10);
+    for (size_t i = 0; i < out.size(); i += 2) out[i] = -10;
+    return out;
+  }();
+  CHECK(item(var(cast(list(signs), Dtype::f16))) == 100.125);  // 1000 * 100 / 999, to 11 bits
+  CHECK(var(cast(list(signs), Dtype::bf16)).dtype() == Dtype::bf16);
   const Tensor wide = from_values<double>({1e300, 1e300}, {2}, reference);
   CHECK(item(logsumexp(wide)) == 1e300);
   const std::vector<float> losses =
