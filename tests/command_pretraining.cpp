@@ -84,6 +84,27 @@ TEST_CASE("pairs that cannot be made are refused", "[command]") {
   CHECK(!fs::exists(model));
 }
 
+TEST_CASE("a run does not write among the texts that it reads", "[command]") {
+  const Scratch scratch;
+  const std::string text = write_texts(scratch, "text", "value_");
+  const std::vector<std::string> before = {"0.txt", "1.txt", "2.txt", "3.txt", "4.txt", "5.txt", "6.txt", "7.txt"};
+  fs::create_directory_symlink(text, scratch / "link");
+  for (const std::string& folder : {text, text + "/", scratch / "link", text + "/../text"})
+    for (const std::string& inside : {text, text + "/run", scratch / "link/runs/1"}) {
+      check_refused(bert(folder, inside, {"--quiet"}),
+                    {"--output_dir " + inside + " lies in the folder --data " + folder, "outside of it"});
+      check_refused(bert(folder, scratch / "run", {"--quiet", "--trace", text + "/step.json"}), {"--trace " + text});
+      check_refused(bert(folder, scratch / "run", {"--quiet", "--result", text + "/result.json"}),
+                    {"--result " + text});
+    }
+  std::vector<std::string> after;
+  for (const auto& [name, bytes] : contents(text)) after.push_back(name);
+  CHECK(after == before);
+  CHECK(run_cinta(bert(text, text + "_run", {"--quiet"})).code == 0);                    // beside it
+  CHECK(run_cinta(bert(text + "/0.txt", text + "/run", {"--quiet"})).code == 0);         // one file is one text
+  CHECK(run_cinta(bert(text, text + "/run", {"--quiet", "--fast_dev_run"})).code == 0);  // which writes nothing
+}
+
 TEST_CASE("a second training takes the tokens that the first one kept, and ends with the same bits", "[command]") {
   const Scratch scratch;
   const std::string text = write_texts(scratch, "text", "value_"), cache = scratch / "cache";

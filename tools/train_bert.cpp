@@ -1,6 +1,8 @@
 // `cinta train bert`: masked tokens, and with --next_sentence pairs of segments as well.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -52,9 +54,26 @@ models::BertConfig make_config(const BertOptions& options) {
   return config;
 }
 
+/// Refuses to write into the folder of the texts: what a run leaves there would be texts for whoever resumes it.
+void require_apart(const BertOptions& options) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (options.fast_dev_run > 0 || !fs::is_directory(options.data, error)) return;
+  const fs::path folder = fs::weakly_canonical(options.data, error);
+  for (const auto& [name, path] : {std::pair{"output_dir", &options.run.output_dir},
+                                   {"result", &options.trial_result},
+                                   {"trace", &options.reports.trace}}) {
+    const fs::path written = fs::weakly_canonical(fs::absolute(*path, error), error);
+    const bool below = std::ranges::mismatch(folder, written).in1 == folder.end();
+    require(path->empty() || !below, "train", Where(), "--", name, " ", *path, " lies in the folder --data ",
+            options.data, ", all of whose files are read as texts; give one outside of it");
+  }
+}
+
 ResolvedValues resolved(const BertOptions& options) {
   ResolvedValues out = options.resolution().values;
   make_config(options).check(Where());
+  require_apart(options);
   require_effect(*options.command, "balance_lengths", !options.balance_lengths || !options.next_sentence,
                  "with --next_sentence, which draws pairs anew in each epoch: their lengths are not known beforehand");
   if (options.initializer_range == 0) out["initializer_range"] = {join(options.deviation()), "derived from size"};
