@@ -1,6 +1,8 @@
 // Walking a tree of modules: names, initial values, modes.
 #include "cinta/models/module.h"
 
+#include <algorithm>
+
 #include "cinta/autograd/mode.h"
 #include "cinta/core/context.h"
 #include "cinta/core/random.h"
@@ -59,6 +61,23 @@ std::vector<NamedTensor> Module::named_tensors() const {
   return out;
 }
 
+std::vector<Module::Tied> Module::tied_parameters() const {
+  const auto same = [](const Tensor& a, const Tensor& b) {
+    return a.storage() == b.storage() && a.offset() == b.offset() && a.shape() == b.shape() &&
+           a.strides() == b.strides();
+  };
+  std::vector<Tied> out;
+  walk("", "", [&](const std::string& path, const std::string&, const Module& module) {
+    for (const Entry& entry : module.entries_) {
+      auto found = std::ranges::find_if(out, [&](const Tied& one) { return same(*one.handles[0], *entry.tensor); });
+      if (found == out.end()) found = out.insert(out.end(), Tied());
+      found->paths.push_back(path + entry.name);
+      found->handles.push_back(entry.tensor);
+    }
+  });
+  return out;
+}
+
 int64_t Module::parameter_count() const {
   int64_t count = 0;
   for (const optim::Parameter& parameter : parameters()) count += parameter.tensor.numel();
@@ -93,28 +112,36 @@ void Module::train(bool on) {
 
 void Module::to(Device device) {
   CategoryScope weights(Category::weights);
-  walk("", "", [&](const std::string&, const std::string&, const Module& module) {
-    for (const Entry& entry : module.entries_) {
-      const bool trainable = autograd::tracked(*entry.tensor);
-      Tensor moved = cinta::to(detach(*entry.tensor), device);
-      if (trainable) autograd::require_gradient(moved);
-      *entry.tensor = moved;
+  for (const Tied& one : tied_parameters()) {
+    if (one.handles[0]->device() == device) continue;
+    const Tensor moved = cinta::to(detach(*one.handles[0]), device);
+    std::shared_ptr<autograd::Slot> slot;
+    for (Tensor* handle : one.handles) {
+      const std::shared_ptr<autograd::Slot> before = handle->slot;
+      *handle = moved;
+      if (!before) continue;
+      handle->slot = slot;
+      autograd::require_gradient(*handle);
+      if (!slot) handle->slot->hooks = before->hooks;
+      slot = handle->slot;
     }
-  });
+  }
 }
 
 int Module::set_trainable(std::string_view prefix, bool trainable) {
+  const auto covers = [&](std::string_view path) { return path.starts_with(prefix); };
   int changed = 0;
-  walk("", "", [&](const std::string& path, const std::string&, const Module& module) {
-    for (const Entry& entry : module.entries_) {
-      if (!(path + entry.name).starts_with(prefix)) continue;
-      if (trainable)
-        autograd::require_gradient(*entry.tensor);
-      else
-        entry.tensor->slot.reset();
-      ++changed;
+  for (const Tied& one : tied_parameters()) {
+    if (!std::ranges::any_of(one.paths, covers)) continue;
+    const auto tracked =
+        std::ranges::find_if(one.handles, [](const Tensor* handle) { return handle->slot != nullptr; });
+    std::shared_ptr<autograd::Slot> slot = trainable && tracked != one.handles.end() ? (*tracked)->slot : nullptr;
+    for (Tensor* handle : one.handles) {
+      handle->slot = slot;
+      if (trainable) slot = autograd::require_gradient(*handle).slot;
     }
-  });
+    ++changed;
+  }
   return changed;
 }
 

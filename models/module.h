@@ -38,7 +38,8 @@ class Module {
   /// Training mode (dropout is on) or evaluation mode. Modules start in training mode.
   void train(bool on = true);
   bool training() const { return training_; }
-  /// Moves all parameters, before an optimizer has taken them over.
+  /// Moves all parameters, before an optimizer has taken them over. What is tied stays tied, hooks go along, gradients
+  /// do not; a parameter that lies there already stays as it is.
   virtual void to(Device device);
   /// Freezes (or frees) the parameters whose path starts with `prefix`; returns how many.
   int set_trainable(std::string_view prefix, bool trainable);
@@ -70,6 +71,12 @@ class Module {
     std::string name;
     Module* module;
   };
+  /// A parameter with the paths that it has, several where it is tied: the handles are copies of one.
+  struct Tied {
+    std::vector<std::string> paths;
+    std::vector<Tensor*> handles;
+  };
+  std::vector<Tied> tied_parameters() const;
   /// Calls visit(path of the module with a trailing dot, block, module) for this module and all below.
   template <class Visit>
   void walk(const std::string& path, const std::string& block, Visit&& visit) const;
