@@ -69,6 +69,7 @@ void CapturedStep::replay(Where where) {
   require(context_.flags_are_right(), name, where,
           "each gradient that the step writes or reads is there, or cleared, before a replay as it was before the step "
           "was captured: clear gradients in the step, or before each replay");
+  for (const auto& [check, action] : context_.repeated()) check();
   const bool at_once = runtime_of(device_).host_accessible();
   try {
     for (const auto& [row, call] : calls_) {
@@ -76,7 +77,7 @@ void CapturedStep::replay(Where where) {
       if (call.reports) context_.check_status_of(row, device_, where);
     }
     context_.set_flags();
-    for (const Callback<void()>& action : context_.repeated()) action();
+    for (const auto& [check, action] : context_.repeated()) action();
     if (!at_once) context_.check_status(device_);  // where all rows have run by now
   } catch (...) {
     context_.clear_flags();

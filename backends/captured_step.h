@@ -25,9 +25,10 @@ class CapturedStep {
   CapturedStep(Device device, const Callback<void()>& step, Where where = Where::current());
   CapturedStep(const CapturedStep&) = delete;
 
-  /// Runs the rows again. Throws ValueError where gradients are not as they were, and where a row meets an index that
-  /// is out of range: at once on devices whose memory is the host's, so that what follows has not run, at the end on
-  /// others. Gradients that the step clears itself are cleared then; those that it adds to may have got a part.
+  /// Runs the rows again. Throws ValueError where gradients are not as they were, or an optimizer is not prepared, with
+  /// nothing changed, and where a row meets an index that is out of range: at once on devices whose memory is the
+  /// host's, so that what follows has not run, at the end on others. Gradients that the step clears itself are cleared
+  /// then; those that it adds to may have got a part.
   void replay(Where where = Where::current());
   size_t rows() const { return calls_.size(); }
 

@@ -48,11 +48,15 @@ class Context {
   /// False for a copy that was made before this context began to capture, whose making a replay would not repeat, and
   /// whose memory is not its own. A slice of a buffer has an owner who keeps it.
   bool may_use(const Storage& copy);
-  /// What the host does with each replay, beside its rows; nothing where this context does not capture.
-  void repeat(const Callback<void()>& action) {
-    if (captures()) repeated_.push_back(action);
+  /// What the host does with each replay, beside its rows: `check` before any of them has run, so that what it throws
+  /// leaves all as it was, `action` after them. Nothing where this context does not capture.
+  void repeat(const Callback<void()>& check, const Callback<void()>& action) {
+    if (captures()) repeated_.push_back({check, action});
   }
-  const std::vector<Callback<void()>>& repeated() const { return repeated_; }
+  struct Repeated {
+    Callback<void()> check, action;
+  };
+  const std::vector<Repeated>& repeated() const { return repeated_; }
   /// In a capture: what the step does next depends on this flag of the host, or it makes it `value`. Replays need the
   /// flag as the step found it, unless it set it before, and leave it as the step left it.
   void reads(const std::shared_ptr<bool>& flag) { kept(flag, true); }
@@ -77,7 +81,7 @@ class Context {
   static constexpr int max_indices = 16;                                     ///< devices of one kind
   std::array<std::array<PerDevice*, max_indices>, max_backends> entries_{};  // threads may meet at an empty one
   Context* outside_ = nullptr;                                               ///< null: nothing is captured
-  std::vector<Callback<void()>> repeated_;
+  std::vector<Repeated> repeated_;
   std::map<const bool*, Flag> flags_;
 };
 

@@ -83,19 +83,22 @@ Tensor Optimizer::update(const StepOptions& options, Where where) {
   require(options.rate_factor == 1, rule_.name, where,
           "prepare() is given the rate's factor, not update(): ", options.rate_factor);
   check(options, rule_.name, scalars_.device(), where);
-  take_preparation(where);
+  require_preparation(where);
+  prepared_ = false;
   collect_gradients(where);
   const Tensor norm = run_rows(options);
-  context().repeat([this, where] {
-    mark_written();
-    take_preparation(where);
-  });
+  context().repeat([this, where] { require_preparation(where); },
+                   [this] {
+                     mark_written();
+                     prepared_ = false;
+                   });
   return norm;
 }
 
-void Optimizer::take_preparation(Where where) {
-  require(std::exchange(prepared_, false), rule_.name, where,
-          "prepare() comes before each update() and each of its replays: this one had the rate of the step before");
+void Optimizer::require_preparation(Where where) const {
+  require(prepared_, rule_.name, where,
+          "prepare() comes before each update() and each of its replays: this one would have the rate of the step "
+          "before");
 }
 
 double Optimizer::checked_rate(double rate_factor, Where where) const {

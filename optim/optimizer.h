@@ -31,7 +31,8 @@ class Optimizer {
   Tensor step(const StepOptions& options = {}, Where where = Where::current());
   /// The two halves of step(), for one that is captured (backends/captured_step.h). prepare(), before each replay: the
   /// step counts, its rate goes to the device, and shadows follow what was written into weights meanwhile. update(), in
-  /// what is captured: the rest, with rows alone. Throws ValueError without a prepare() of its own.
+  /// what is captured: the rest, with rows alone. Throws ValueError without a prepare() of its own, a replay before any
+  /// of its rows has run.
   void prepare(double rate_factor = 1, Where where = Where::current());
   Tensor update(const StepOptions& options = {}, Where where = Where::current());
   /// From now on the sweeps also write the f32 weights in `dtype` (bf16 or f16), where autocast finds them: no step
@@ -77,7 +78,7 @@ class Optimizer {
   void collect_gradients(Where where);
   double checked_rate(double rate_factor, Where where) const;
   void begin_step(double rate);
-  void take_preparation(Where where);
+  void require_preparation(Where where) const;
   Tensor run_rows(const StepOptions& options);
   void mark_written();
   std::vector<NamedTensor> slices() const;

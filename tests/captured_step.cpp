@@ -277,8 +277,20 @@ TEST_CASE("an update wants a preparation of its own", "[captured]") {
   CHECK_THAT(fault([&] { optimizer.update(); }), Catch::Contains("prepare() comes before each update()"));
   optimizer.prepare();
   CHECK_THAT(fault([&] { optimizer.update({.rate_factor = 0.5}); }), Catch::Contains("given the rate's factor"));
-  CapturedStep step(cpu, [&] { optimizer.update(); });
+  CapturedStep step(cpu, [&] {
+    optimizer.zero_gradients();
+    autograd::backward(sum(model(full({8, 6}, 1))));
+    optimizer.update();
+  });
+  const auto all = [&] {
+    Numbers out{values(model.parameters()[0].tensor)};
+    for (const auto& [name, tensor] : optimizer.state()) out.push_back(values(tensor));
+    return out;
+  };
+  const Numbers before = all();
   CHECK_THAT(fault([&] { step.replay(); }), Catch::Contains("each of its replays"));
+  CHECK(all() == before);  // no row has run
+  CHECK_NOTHROW(optimizer.load_state(optimizer.state()));
   optimizer.prepare();
   CHECK_NOTHROW(step.replay());
   CHECK(optimizer.steps() == 2);
