@@ -128,8 +128,11 @@ void Module::to(Device device) {
   }
 }
 
-int Module::set_trainable(std::string_view prefix, bool trainable) {
-  const auto covers = [&](std::string_view path) { return path.starts_with(prefix); };
+int Module::set_trainable(std::string_view path, bool trainable) {
+  const auto covers = [&](std::string_view whole) {
+    return whole.starts_with(path) &&
+           (path.empty() || path.ends_with('.') || path.size() == whole.size() || whole[path.size()] == '.');
+  };
   int changed = 0;
   for (const Tied& one : tied_parameters()) {
     if (!std::ranges::any_of(one.paths, covers)) continue;

@@ -28,7 +28,8 @@ class Module {
 
   /// What an optimizer needs, names as paths from this module.
   std::vector<optim::Parameter> parameters() const;
-  /// The tensors under the names that files use: a parameter that is fused in memory appears as views of its parts.
+  /// The tensors under the names that files use: a parameter that is fused in memory, as query, key and value are,
+  /// appears as views of its parts.
   std::vector<NamedTensor> named_tensors() const;
   /// Number of elements of all parameters.
   int64_t parameter_count() const;
@@ -41,8 +42,10 @@ class Module {
   /// Moves all parameters, before an optimizer has taken them over. What is tied stays tied, hooks go along, gradients
   /// do not; a parameter that lies there already stays as it is.
   virtual void to(Device device);
-  /// Freezes (or frees) the parameters whose path starts with `prefix`; returns how many.
-  int set_trainable(std::string_view prefix, bool trainable);
+  /// Freezes (or frees) the parameters at `path` or below, all of them for an empty one; returns how many: 0 where
+  /// there is none. Paths are those of parameters(), not the names in files: query, key and value are one parameter
+  /// ("..self" freezes it, "..self.query" is no path). A tied parameter follows any of its paths, under all of them.
+  int set_trainable(std::string_view path, bool trainable);
 
  protected:
   Module() = default;

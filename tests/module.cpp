@@ -76,3 +76,16 @@ TEST_CASE("a tied parameter is frozen and freed under all of its paths", "[modul
   CHECK_NOTHROW(optim::Sgd(model.parameters()));
 }
 
+TEST_CASE("paths of parameters are whole words", "[module]") {
+  models::BertConfig config = small_config(0);
+  config.num_hidden_layers = 11;
+  models::BertForMaskedLM model(config);
+  const int in_layer = model.set_trainable("bert.encoder.layer.1", false);
+  CHECK(in_layer == 12);  // four products and two norms
+  for (const optim::Parameter& parameter : model.parameters())
+    CHECK(autograd::tracked(parameter.tensor) != parameter.name.starts_with("bert.encoder.layer.1."));
+  CHECK(model.set_trainable("bert.encoder.layer.1.", true) == in_layer);
+  CHECK(model.set_trainable("bert.encoder.layer.0.attention.self", false) == 2);
+  CHECK(model.set_trainable("bert.encoder.layer.0.attention.self.query", false) == 0);  // a part of one
+  CHECK(model.set_trainable("bert.encoder.layer.0.attention.self.qkv.weight", true) == 1);
+}
