@@ -1,5 +1,7 @@
-// Schedules: pure functions from the step (from 0) to a factor of the base rate. They are those that Hugging Face's
-// get_scheduler makes: the factor rises from 0 at step 0 linearly over the warm-up, then follows its curve.
+// Schedules: pure functions from the step (from 0) to a factor of the base rate. The factor rises from 0 at step 0
+// linearly over the warm-up, then follows its curve. Curves and names are those of Hugging Face's get_scheduler, which
+// makes further ones, but for two: its constant has no warm-up (constant_with_warmup has), and its polynomial ends at a
+// rate of 1e-7, not at a factor, here 0 unless `end_factor` says otherwise.
 #pragma once
 #include <cstdint>
 #include <string_view>
