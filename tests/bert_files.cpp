@@ -197,6 +197,9 @@ TEST_CASE("a configuration goes through its file unchanged", "[bert]") {
   const std::string text = config.to_json("BertForMaskedLM");
   CHECK(text.find(R"("pad_token_id": null)") != std::string::npos);
   CHECK(difference(config, BertConfig::from_json(text, "config.json")).empty());
+  CHECK(text.find(R"("classifier_dropout": null)") != std::string::npos);
+  config.classifier_dropout = 0.3;
+  CHECK(BertConfig::from_json(config.to_json("BertModel"), "config.json").classifier_dropout == 0.3);
   BertConfig other = config;
   other.hidden_size = 24;
   CHECK(difference(config, other) == "hidden_size: 20 in the file, 24 here");
@@ -227,6 +230,8 @@ TEST_CASE("a configuration that cannot be is refused by key", "[bert]") {
            Case{R"({"hidden_size": 20, "num_attention_heads": 3})", "multiple of num_attention_heads"},
            Case{R"({"hidden_act": "swish7"})", "hidden_act is gelu"},
            Case{R"({"hidden_dropout_prob": 1.0})", "hidden_dropout_prob"},
+           Case{R"({"classifier_dropout": 1.0})", "classifier_dropout lies in [0, 1), given 1"},
+           Case{R"({"classifier_dropout": "0.1"})", "classifier_dropout has the wrong kind"},
            Case{R"({"vocab_size": 0})", "vocab_size lies in [1, "},
            Case{R"({"layer_norm_eps": 0})", "layer_norm_eps"},
            Case{R"({"layer_norm_eps": 1e-60})", "layer_norm_eps is positive and finite in f32, given 1e-60"},

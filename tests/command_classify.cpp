@@ -141,6 +141,22 @@ TEST_CASE("a classifier learnt anew has a row for each token of its vocabulary a
   CHECK(run_cinta({"predict", "--model", given.tuned, "--text", "a"}).error.empty());
 }
 
+TEST_CASE("what drops before a classifier's last layer is its own", "[command]") {
+  const Given given;
+  const auto losses = [&](double hidden, double before_last) {
+    models::BertConfig config = given.model.config();
+    config.hidden_dropout_prob = config.attention_probs_dropout_prob = hidden;
+    config.classifier_dropout = before_last;
+    models::BertForSequenceClassification model(config, 3);
+    const models::TokenBatch tokens{.ids = full({2, 3}, 5, Dtype::i64)};
+    return to_vector<float>(model(tokens));
+  };
+  CHECK(losses(0, 0.5) != losses(0, -1));
+  CHECK(losses(0, 0) == losses(0, -1));
+  CHECK(losses(0.3, 0.3) == losses(0.3, -1));
+  CHECK(losses(0.3, 0) != losses(0.3, -1));
+}
+
 TEST_CASE("--train head changes the pooler and the classifier, and no bit of anything else", "[command]") {
   const Given given;
   given.train({"--train", "head", "--max_steps", "1"});

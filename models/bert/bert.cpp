@@ -128,7 +128,7 @@ BertForSequenceClassification::BertForSequenceClassification(const BertConfig& c
 
 Tensor BertForSequenceClassification::operator()(const TokenBatch& batch, Where where) const {
   Tensor pooled = bert.pool(bert(batch, first_rows(batch, where), where), where);
-  const double p = training() ? config().hidden_dropout_prob : 0;
+  const double own = config().classifier_dropout, p = !training() ? 0 : own < 0 ? config().hidden_dropout_prob : own;
   if (p > 0) pooled = dropout(pooled, random().site("classifier.dropout", p), where);
   return classifier_(pooled, Activation::none, where);
 }

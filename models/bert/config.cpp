@@ -21,6 +21,7 @@ void each_key(Config& config, Visit&& visit) {
   visit("hidden_act", config.hidden_act);
   visit("hidden_dropout_prob", config.hidden_dropout_prob);
   visit("attention_probs_dropout_prob", config.attention_probs_dropout_prob);
+  visit("classifier_dropout", config.classifier_dropout);
   visit("max_position_embeddings", config.max_position_embeddings);
   visit("type_vocab_size", config.type_vocab_size);
   visit("initializer_range", config.initializer_range);
@@ -79,6 +80,7 @@ void BertConfig::check(Where where) const {
   };
   probability("hidden_dropout_prob", hidden_dropout_prob);
   probability("attention_probs_dropout_prob", attention_probs_dropout_prob);
+  if (classifier_dropout != -1) probability("classifier_dropout", classifier_dropout);
   const auto eps = static_cast<float>(layer_norm_eps);
   require(eps > 0 && std::isfinite(eps), "bert", where, "layer_norm_eps is positive and finite in f32, given ",
           layer_norm_eps);
@@ -115,6 +117,7 @@ std::string BertConfig::to_json(std::string_view architecture) const {
   out["model_type"] = "bert";
   each_key(*this, [&](const char* key, const auto& value) { out[key] = value; });
   if (pad_token_id < 0) out["pad_token_id"] = nullptr;
+  if (classifier_dropout < 0) out["classifier_dropout"] = nullptr;
   out["position_embedding_type"] = "absolute";
   if (architecture == "BertForSequenceClassification") {
     for (int64_t i = 0; i < num_labels; ++i) out["id2label"][std::to_string(i)] = label_name(i);
@@ -125,7 +128,8 @@ std::string BertConfig::to_json(std::string_view architecture) const {
 
 BertConfig BertConfig::from_json(const std::string& text, const std::string& path, Where where) {
   nlohmann::json in = data::parse_json_object(text, "config", path, where);
-  if (const auto pad = in.find("pad_token_id"); pad != in.end() && pad->is_null()) *pad = -1;
+  for (const char* key : {"pad_token_id", "classifier_dropout"})
+    if (const auto none = in.find(key); none != in.end() && none->is_null()) *none = -1;
   auto expect = [&](const char* key, const nlohmann::json& wanted) {
     if (in.contains(key))
       require<FileError>(in[key] == wanted, "config", where, path, ": ", key, " is ", in[key].dump(), ", only ",

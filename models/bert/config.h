@@ -18,6 +18,7 @@ struct BertConfig {
   std::string hidden_act = "gelu";  ///< gelu, gelu_new (tanh), relu, silu
   double hidden_dropout_prob = 0.1;
   double attention_probs_dropout_prob = 0.1;
+  double classifier_dropout = -1;  ///< before a classifier's last layer; -1 (null in a file): hidden_dropout_prob
   int64_t max_position_embeddings = 512;
   int64_t type_vocab_size = 2;
   double initializer_range = 0.02;
