@@ -141,6 +141,29 @@ TEST_CASE("a classifier learnt anew has a row for each token of its vocabulary a
   CHECK(run_cinta({"predict", "--model", given.tuned, "--text", "a"}).error.empty());
 }
 
+TEST_CASE("a model keeps its own dropout unless another is given", "[command]") {
+  const Given given;
+  const auto dropout = [&](const Arguments& more) {
+    std::filesystem::remove_all(given.tuned);
+    given.train(Arguments{"--max_steps", "1"} + more);
+    const models::BertConfig tuned = models::read_config(given.tuned);
+    const std::string metrics = read_bytes(given.tuned + "/metrics.jsonl");
+    const json header = json::parse(metrics.substr(0, metrics.find('\n')));
+    CHECK(header["dropout"] == tuned.hidden_dropout_prob);
+    return std::vector<double>{tuned.hidden_dropout_prob, tuned.attention_probs_dropout_prob, tuned.classifier_dropout};
+  };
+  CHECK(dropout({}) == std::vector<double>{0.1, 0.1, -1});
+  models::BertConfig config = given.model.config();
+  config.hidden_dropout_prob = 0.2;
+  config.attention_probs_dropout_prob = 0;
+  config.classifier_dropout = 0.4;
+  write_bytes(given.directory + "/config.json", config.to_json(given.model.architecture()));
+  CHECK(dropout({}) == std::vector<double>{0.2, 0, 0.4});
+  CHECK(dropout({"--dropout", "0.3"}) == std::vector<double>{0.3, 0.3, -1});
+  const Finished shown = run_cinta({"config", "train", "classify", "--data", given.texts, "--model", given.directory});
+  CHECK_THAT(shown.out, Contains("dropout") && Contains("0.2"));
+}
+
 TEST_CASE("what drops before a classifier's last layer is its own", "[command]") {
   const Given given;
   const auto losses = [&](double hidden, double before_last) {

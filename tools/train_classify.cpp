@@ -75,6 +75,11 @@ data::WordPiece make_tokenizer(const ClassifyOptions& options, const data::Label
   return data::WordPiece(data::learn_vocabulary(words.counts(), options.vocab_size, Where()), cased);
 }
 
+/// Whether a pre-trained model drops what it was made to drop.
+bool takes_dropout_of_model(const ClassifyOptions& options) {
+  return !options.model.empty() && !is_given(*options.command, "dropout");
+}
+
 models::BertConfig make_config(const ClassifyOptions& options) {
   models::BertConfig config = models::BertConfig::named(options.size);
   if (!options.model.empty()) {
@@ -83,7 +88,10 @@ models::BertConfig make_config(const ClassifyOptions& options) {
     config.max_position_embeddings = options.length;
     config.initializer_range = config.scaled_initializer_range();
   }
-  config.hidden_dropout_prob = config.attention_probs_dropout_prob = options.dropout;
+  if (!takes_dropout_of_model(options)) {
+    config.hidden_dropout_prob = config.attention_probs_dropout_prob = options.dropout;
+    config.classifier_dropout = -1;  // the same
+  }
   return config;
 }
 
@@ -106,6 +114,7 @@ ResolvedValues resolved(const ClassifyOptions& options) {
           "--sequence_length ", options.length, " is more than --model ", options.model, " has positions: ", length);
   if (length != options.length) out["sequence_length"] = {join(length), "derived from model"};
   for (const char* name : {"size", "vocab_size"}) out[name] = {"unused", "derived from model"};
+  if (takes_dropout_of_model(options)) out["dropout"] = {join(config.hidden_dropout_prob), "derived from model"};
   return out;
 }
 
@@ -148,8 +157,8 @@ void train_classify(const ClassifyOptions& options) {
   for (const std::string& name : config.label_names)
     crc32 = data::crc32_of(std::as_bytes(std::span(name.c_str(), name.size() + 1)), crc32);
   const train::RunOptions run = options.resolve(data.train.sequences.count);
-  const auto header = options.header("classify", crc32, {{"dropout", options.dropout}, {"trained", options.trained}},
-                                     options.balance());
+  const auto header = options.header(
+      "classify", crc32, {{"dropout", config.hidden_dropout_prob}, {"trained", options.trained}}, options.balance());
   const train::RunResult result = train::run(task, run, header);
   const models::BertConfig& trained = task.model().config();
   const bool judged = !result.evaluation.empty();
@@ -186,7 +195,8 @@ void add_train_classify(CLI::App& train) {
       ->capture_default_str();
   command->add_option("--sequence_length", options->length, "tokens of a sample at most")->capture_default_str();
   command->add_option("--vocab_size", options->vocab_size, "of a model without --model")->capture_default_str();
-  command->add_option("--dropout", options->dropout, "part of all elements")->capture_default_str();
+  command->add_option("--dropout", options->dropout, "part of all elements; unless given, a --model's own parts")
+      ->capture_default_str();
   options->add_packing(*command);
   options->reading.add_to(*command);
   options->reading.add_final_sigma(*command);
