@@ -51,6 +51,25 @@ TEST_CASE("the command trains in the precision that it is given", "[command]") {
   CHECK(rescaled.error.find("the loss scale begins anew at 128; the checkpoint's began at 1") != std::string::npos);
 }
 
+TEST_CASE("a run says how many of its steps were skipped", "[command]") {
+  const Scratch scratch;
+  const auto skipped = [&](const Arguments& precision) {
+    const std::string result = scratch / "result.json";
+    const Finished finished =
+        run_cinta(short_training(scratch / "run", {"--json", "--overwrite", "--result", result}) + precision);
+    INFO(finished.error);
+    REQUIRE(finished.code == 0);
+    const auto json = nlohmann::json::parse(finished.out);
+    CHECK(json["state"] == "complete");
+    CHECK(json["steps"] == 20);
+    CHECK(json["skipped_steps"] == nlohmann::json::parse(read_bytes(result))["skipped_steps"]);
+    return json["skipped_steps"];
+  };
+  CHECK(skipped({"--precision", "fp16", "--loss_scale", "1e30"}) == 20);
+  CHECK(skipped({"--precision", "fp16"}) == 0);
+  CHECK(skipped({}) == 0);
+}
+
 TEST_CASE("a benchmark trains in each precision with the same seeds, and goes on where it was stopped", "[command]") {
   const Scratch scratch;
   const Arguments bench{

@@ -248,6 +248,7 @@ bool TrainOptions::publish(const train::RunResult& result, const std::string& di
                                                   : result.pruned   ? "pruned"
                                                                     : "complete")},
                             {"steps", result.steps},
+                            {"skipped_steps", result.skipped},
                             {"seconds", result.seconds},
                             {"items_per_second", result.items_per_second}};
     all.insert(all.end(), result.evaluation.begin(), result.evaluation.end());

@@ -71,6 +71,7 @@ void TrialReport::on_train_end(const Moment& now) {
   nlohmann::ordered_json json;
   json["state"] = result.stopped_by ? "stopped" : result.pruned ? "pruned" : "complete";
   json["steps"] = result.steps;
+  json["skipped_steps"] = result.skipped;
   json["epoch"] = now.epoch;
   json["seconds"] = result.seconds;
   json["evaluation"] = nlohmann::ordered_json::parse(json_of(result.evaluation));

@@ -8,8 +8,9 @@
 // run waits after each evaluation on the way until the file says `go_on STEP` or `prune STEP` of that step or a later
 // one, so that what is given up, and when, does not depend on how busy the machine is. The file is gone when the run
 // ends. result.json is there, whole, at the end: {"state": "complete", "pruned" or "stopped" (by a signal), "steps",
-// "epoch", "seconds", "evaluation": {..}, "value": the metric for the best model, or null, "peak_bytes": of
-// tensors, by what they are for}. A run that fails, with exit code 1 or 2, leaves none.
+// "skipped_steps": of them those whose gradients were not finite, "epoch", "seconds", "evaluation": {..}, "value": the
+// metric for the best model, or null, "peak_bytes": of tensors, by what they are for}. A run that fails, with exit code
+// 1 or 2, leaves none.
 #pragma once
 #include "cinta/train/callbacks.h"
 
