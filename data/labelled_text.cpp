@@ -160,7 +160,7 @@ LabelledText from_json_lines(std::string_view text, const Source& source) {
     std::vector<std::string> names;
     for (const auto& [key, value] : json.items()) names.push_back(key);
     TextColumns columns = columns_by_name(names);
-    for (int* column : {&columns.first, &columns.second, &columns.label})
+    for (int* column : {&columns.second, &columns.label})
       if (*column >= 0 && json[names[static_cast<size_t>(*column)]].is_null()) *column = -1;
     if (columns.first < 0) source.fail(line, "no key is called ", known_text_names());
     Row row{line, {}};

@@ -126,6 +126,8 @@ TEST_CASE("labelled text that cannot be read is refused by file and line", "[lab
            {"a.jsonl", "[1]\n", "line 1: is not a JSON object"},
            {"a.jsonl", "{\"text\": \"a\", \"text\": \"b\"}\n", "line 1: found the key 'text' twice"},
            {"a.jsonl", "{\"words\": \"a\"}\n", "line 1: no key is called text"},
+           {"a.jsonl", "{\"text\": null, \"label\": \"b\"}\n",
+            "line 1: 'text' is null, expected a text or a whole number"},
            {"a.jsonl", "{\"text\": \"a\", \"label\": \"b\"}\n{\"text\": \"a\"}\n",
             "line 2: has text: 'text'; the lines before have text: 'text', label: 'label'"},
            {"a.jsonl", "{\"text\": true, \"label\": true}\n",
