@@ -50,8 +50,8 @@ bool split(std::string_view line, std::vector<std::string_view>& fields) {
   return !quoted;
 }
 
-/// What a field says, if it is a finite number that fits f32.
-std::optional<double> number(std::string_view field) {
+/// What a field says, if it is a number.
+std::optional<double> any_number(std::string_view field) {
   if (field.size() > 1 && field[0] == '+' && field[1] != '-') field.remove_prefix(1);
   double value = 0;
   const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
@@ -61,8 +61,22 @@ std::optional<double> number(std::string_view field) {
     in.imbue(std::locale::classic());
     in >> value;
   }
-  if (!std::isfinite(static_cast<float>(value))) return std::nullopt;
   return value;
+}
+
+bool fits(double value) { return std::isfinite(static_cast<float>(value)); }
+
+/// What a field says, if it is a finite number that fits f32.
+std::optional<double> number(std::string_view field) {
+  const std::optional<double> value = any_number(field);
+  return value && fits(*value) ? value : std::nullopt;
+}
+
+/// What is expected in place of a field that is no such number.
+std::string_view expected(std::string_view field) {
+  const std::optional<double> value = any_number(field);
+  return value && std::isfinite(*value) && !fits(*value) ? "a number in the range of f32, at most 3.4e38 from 0"
+                                                         : "a finite number";
 }
 
 /// A field as a message shows it: quoted, cut short.
@@ -112,7 +126,7 @@ struct Parser {
       const std::optional<double> value = column + 1 == options.unread ? 0 : number(field);
       if (!value)
         fail_row(fields, "column ", column + 1, ": found ", field.empty() ? "nothing" : shown(field), ", expected ",
-                 column + 1 < count ? "a finite number" : options.last_column);
+                 column + 1 < count || options.last_column.empty() ? expected(field) : options.last_column);
       table.values.push_back(*value);
     }
     ++table.rows;

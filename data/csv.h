@@ -27,7 +27,7 @@ struct CsvOptions {
   Header header = Header::detect;
   int64_t columns = 0;  ///< the number every row must have; 0: as many as the first row
   int64_t unread = 0;   ///< the column, counted from 1, whose fields may be anything and become 0; 0: none
-  std::string_view last_column = "a finite number";  ///< what a message says is expected there
+  std::string_view last_column = {};  ///< what a message says is expected there; empty: what it says of all others
 };
 
 /// Reads a table. Lines end in LF or CRLF, the last one may lack its end, blank lines may stand at the end only; fields
