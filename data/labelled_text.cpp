@@ -270,11 +270,13 @@ Encoding encode_sample(const LabelledText& text, size_t i, const WordPiece& toke
 
 ClassifiedSequences encode(const LabelledText& text, const WordPiece& tokenizer, const std::vector<std::string>& names,
                            int64_t length, const std::string& name, Where where) {
+  const bool pairs = !text.second.empty();
   require(length >= 3, "encode", where, "a sequence needs [CLS], a token and [SEP], given length ", length);
+  require(!pairs || length >= 5, "encode", where,
+          "a pair needs [CLS] and a token and [SEP] of each text, a length of at least 5, given ", length);
   ClassifiedSequences out;
   SequenceArrays arrays;
   const int32_t padding = tokenizer.vocabulary().id("[PAD]", where);
-  const bool pairs = !text.second.empty();
   for (size_t i = 0; i < text.count(); ++i) {
     Encoding encoding = encode_sample(text, i, tokenizer, length, where);
     arrays.lengths.push_back(static_cast<int32_t>(encoding.ids.size()));

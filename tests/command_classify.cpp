@@ -180,6 +180,21 @@ TEST_CASE("what drops before a classifier's last layer is its own", "[command]")
   CHECK(losses(0.3, 0) != losses(0.3, -1));
 }
 
+TEST_CASE("pairs of which no token fits are refused", "[command]") {
+  const Given given;
+  std::string csv = "text,text_pair,label\n";
+  for (int i = 0; i < 20; ++i) csv += i % 2 ? "a,b,with\n" : "c,d,without\n";
+  write_bytes(given.texts, csv);
+  const Arguments train{"train", "classify", "--data",    given.texts, "--output_dir",     given.tuned, "--max_steps",
+                        "1",     "--quiet",  "--threads", "1",         "--sequence_length"};
+  for (const std::string length : {"3", "4"})
+    check_refused(train + Arguments{length}, {"a length of at least 5, given " + length});
+  CHECK(!std::filesystem::exists(given.tuned));
+  const Finished finished = run_cinta(train + Arguments{"5"});
+  INFO(finished.error);
+  CHECK(finished.code == 0);
+}
+
 TEST_CASE("--train head changes the pooler and the classifier, and no bit of anything else", "[command]") {
   const Given given;
   given.train({"--train", "head", "--max_steps", "1"});
