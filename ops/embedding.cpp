@@ -148,8 +148,14 @@ void check_rows(const char* op, const char* name, const Tensor& table, Where whe
   require<ShapeError>(table.size(0) > 0, op, where, name, " has at least one row, given ", table);
 }
 
+void check_skip(const char* op, const char* name, int64_t skip, const Tensor& table, Where where) {
+  require(skip >= -1 && skip < table.size(0), op, where, "skip is a row of ", name, ", or -1 for none, given ", skip,
+          " beside ", table);
+}
+
 Tensor gather(const char* op, const Tensor& table, const Tensor& index, int64_t skip, Where where) {
   check_table(kernels::gather_rows, op, "table", table, where);
+  check_skip(op, "table", skip, table, where);
   check_index(op, "index", index, Dtype::i64, table, where);
   if (index.numel() > 0) check_rows(op, "table", table, where);
   Tensor rows = apply(GatherRows{op, skip, {}}, where, table, index);
@@ -186,6 +192,7 @@ Tensor embedding_sum(const Tensor& word, const Tensor& position, const Tensor& t
   constexpr const char* op = "embedding_sum";
   check_table(kernels::embedding_sum, op, "word", word, where);
   check_rows(op, "word", word, where);
+  check_skip(op, "word", skip, word, where);
   for (const auto& [name, table] : {std::pair{"position", &position}, std::pair{"type", &type}}) {
     check_table(kernels::embedding_sum, op, name, *table, where);
     check_rows(op, name, *table, where);

@@ -10,7 +10,8 @@ namespace cinta {
 Tensor gather_rows(const Tensor& table, const Tensor& index, Where where = Where::current());
 /// The slices of x along `dim` that index[K] names, in its order.
 Tensor index_select(const Tensor& x, int dim, const Tensor& index, Where where = Where::current());
-/// gather_rows whose gradient leaves out row `skip`, the padding token (-1: none).
+/// gather_rows whose gradient leaves out row `skip`, the padding token (-1: none). Throws ValueError for a row that is
+/// not there.
 Tensor embedding(const Tensor& table, const Tensor& index, int64_t skip = -1, Where where = Where::current());
 /// word[ids] + position[places] + type[types] for ids, types (absent: all 0) and places (absent: 0 .. S-1 in each
 /// sample) [B,S] -> [B,S,N] (Devlin et al. 2019). Throws ShapeError when S is longer than the position table and no

@@ -70,6 +70,20 @@ TEST_CASE("the padding row gets no gradient, nor a gradient of a gradient", "[op
   }
 }
 
+TEST_CASE("a row to be left out is one of the table", "[ops]") {
+  for (const Device device : {cpu, reference, meta}) {
+    const Tensor table = full({3, 2}, 1, Dtype::f32, device), index = full({1, 2}, 0, Dtype::i64, device);
+    for (const int64_t skip : {3, 5, -2}) {
+      CHECK_THAT(error_of<ValueError>([&] { embedding(table, index, skip); }),
+                 Catch::StartsWith(join("[embedding] skip is a row of table, or -1 for none, given ", skip)));
+      CHECK_THAT(error_of<ValueError>([&] { embedding_sum(table, table, table, index, {}, {}, skip); }),
+                 Catch::StartsWith(join("[embedding_sum] skip is a row of word, or -1 for none, given ", skip)));
+    }
+    CHECK_NOTHROW(embedding(table, index, 2));
+    CHECK_NOTHROW(embedding(table, index, -1));
+  }
+}
+
 TEST_CASE("gradients of a table are added to the ones that are there", "[ops]") {
   for (Device device : {cpu, reference}) {
     Tensor word = full({3, 2}, 1, Dtype::f32, device), position = full({4, 2}, 1, Dtype::f32, device),
