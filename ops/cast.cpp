@@ -65,6 +65,7 @@ Tensor to(const Tensor& x, Device device, Where where) {
 
 void fill_(const Tensor& x, double value, Where where) {
   check_writable("fill_", x, where);
+  check_value("fill_", value, x.dtype(), where);
   kernels::fill(x.device(), x, value);
   x.storage()->mark_written("fill_");
 }

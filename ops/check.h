@@ -1,6 +1,9 @@
 // The checks that many ops begin with. Messages name the operand and show what was given.
 #pragma once
+#include <cmath>
 #include <initializer_list>
+#include <limits>
+#include <type_traits>
 
 #include "cinta/autograd/autocast.h"
 #include "cinta/backends/kernel.h"
@@ -40,6 +43,18 @@ inline void check_index(const char* op, const char* name, const Tensor& index, D
                         Where where) {
   require<DtypeError>(index && index.dtype() == dtype, op, where, name, " is ", dtype, ", given ", index);
   require<DeviceError>(index.device() == x.device(), op, where, name, " lies on the device of ", x, ", given ", index);
+}
+
+/// `value`, its fraction cut off, is one that `dtype` has, where that is a type of whole numbers.
+inline void check_value(const char* op, double value, Dtype dtype, Where where) {
+  visit(dtype, [&]<class T>() {
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+      using Limits = std::numeric_limits<T>;
+      const double whole = std::trunc(value), beyond = static_cast<double>(Limits::max() / 2 + 1) * 2;
+      require(whole >= static_cast<double>(Limits::min()) && whole < beyond, op, where, "a number that ", dtype,
+              " can hold, given ", value);
+    }
+  });
 }
 
 }  // namespace cinta

@@ -6,6 +6,7 @@
 #include "cinta/autograd/copy.h"
 #include "cinta/autograd/function.h"
 #include "cinta/backends/kernels/elementwise.h"
+#include "cinta/ops/check.h"
 #include "cinta/ops/reduce.h"
 
 namespace cinta {
@@ -137,6 +138,7 @@ int64_t leading_rows(const Shape& shape) {
 }
 
 Tensor full(const Shape& shape, double value, Dtype dtype, Device device, Where where) {
+  check_value("full", value, dtype, where);
   Tensor out = empty(shape, dtype, device, where);
   kernels::fill(device, out, value);
   return out;

@@ -4,6 +4,8 @@
 
 namespace cinta {
 
+/// `value` in every element; of a fraction whole numbers take the whole part. Throws ValueError for one that `dtype`,
+/// of whole numbers, cannot hold.
 Tensor full(const Shape& shape, double value, Dtype dtype = Dtype::f32, Device device = cpu,
             Where where = Where::current());
 inline Tensor zeros(const Shape& shape, Dtype dtype = Dtype::f32, Device device = cpu, Where where = Where::current()) {
@@ -44,7 +46,7 @@ Tensor to(const Tensor& x, Device device, Where where = Where::current());
 int64_t leading_rows(const Shape& shape);
 
 /// In place, outside the tape: throws ValueError when x is tracked and recording is on. Tensors saved for backward that
-/// share x's memory are found out when backward reads them.
+/// share x's memory are found out when backward reads them. fill_ takes the values that full() does.
 void fill_(const Tensor& x, double value, Where where = Where::current());
 void copy_(const Tensor& x, const Tensor& from, Where where = Where::current());
 void add_(const Tensor& x, const Tensor& other, Where where = Where::current());

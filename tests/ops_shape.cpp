@@ -1,7 +1,9 @@
 // Rows of the op table: making tensors, views, joins, casts, writing in place.
 #include <catch2/catch.hpp>
+#include <cmath>
 
 #include "cinta/ops/shape.h"
+#include "data_helpers.h"
 #include "op_table.h"
 
 using namespace cinta;
@@ -101,6 +103,34 @@ const OpTable table({
 }  // namespace
 
 TEST_CASE("shape ops", "[ops]") { check_ops(); }
+
+TEST_CASE("a tensor is filled with what its type can hold", "[ops]") {
+  for (const Device device : {cpu, reference, meta}) {
+    for (const auto& [dtype, values] :
+         std::vector<std::pair<Dtype, std::vector<double>>>{{Dtype::u8, {256, 300, -1, NAN, INFINITY}},
+                                                            {Dtype::i8, {128, -129, NAN}},
+                                                            {Dtype::i32, {0x1p31, -0x1p31 - 1, 1e30, NAN, -INFINITY}},
+                                                            {Dtype::i64, {0x1p63, -0x1.0000000000001p63, 1e30, NAN}}}) {
+      const Tensor whole = full({2}, 0, dtype, device);
+      for (const double value : values) {
+        INFO(name_of(dtype) << " " << value);
+        CHECK_THAT(error_of<ValueError>([&] { full({1}, value, dtype, device); }),
+                   Catch::StartsWith(join("[full] a number that ", dtype, " can hold, given ", value)));
+        CHECK_THAT(error_of<ValueError>([&] { fill_(whole, value); }), Catch::StartsWith("[fill_] a number that"));
+      }
+    }
+    CHECK_THROWS_AS(full({0}, 300, Dtype::u8, device), ValueError);
+  }
+  const auto filled = [](double value, Dtype dtype) { return item(full({1}, value, dtype)); };
+  CHECK(filled(255.9, Dtype::u8) == 255);
+  CHECK(filled(-0.9, Dtype::u8) == 0);
+  CHECK(filled(-128.5, Dtype::i8) == -128);
+  CHECK(filled(-0x1p31, Dtype::i32) == -0x1p31);
+  CHECK(filled(0x1p31 - 1, Dtype::i32) == 0x1p31 - 1);
+  CHECK(filled(-0x1p63, Dtype::i64) == -0x1p63);
+  CHECK(filled(300, Dtype::boolean) == 1);
+  CHECK(std::isnan(filled(NAN, Dtype::f32)));
+}
 
 TEST_CASE("arange counts", "[ops]") {
   CHECK(to_vector<int64_t>(arange(4)) == std::vector<int64_t>{0, 1, 2, 3});
