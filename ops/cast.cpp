@@ -31,7 +31,7 @@ void check_writable(const char* op, const Tensor& x, Where where) {
   require(static_cast<bool>(x), op, where, "a tensor is given");
   require(!x.slot || !autograd::mode().recording, op, where,
           "a tensor the tape follows is written under NoGrad only: ", x);
-  for (int dim = 0; dim < x.rank(); ++dim)
+  for (int dim = 0; dim < x.rank() && x.numel() > 0; ++dim)
     require<ShapeError>(x.size(dim) <= 1 || x.strides()[dim] != 0, op, where,
                         "every element has a place of its own: ", x, " repeats dimension ", dim);
 }

@@ -132,6 +132,17 @@ TEST_CASE("a tensor is filled with what its type can hold", "[ops]") {
   CHECK(std::isnan(filled(NAN, Dtype::f32)));
 }
 
+TEST_CASE("nothing is written in place where a tensor is empty", "[ops]") {
+  for (const Device device : {cpu, reference, meta}) {
+    const Tensor nothing = expand(full({1, 0}, 0, Dtype::f32, device), {5, 0});
+    CHECK_NOTHROW(fill_(nothing, 1));
+    CHECK_NOTHROW(copy_(nothing, full({5, 0}, 1, Dtype::f32, device)));
+    CHECK_NOTHROW(add_(nothing, full({5, 0}, 1, Dtype::f32, device)));
+    CHECK_NOTHROW(scale_(nothing, 2));
+    CHECK_THROWS_AS(fill_(expand(full({1, 1}, 0, Dtype::f32, device), {5, 1}), 1), ShapeError);
+  }
+}
+
 TEST_CASE("arange counts", "[ops]") {
   CHECK(to_vector<int64_t>(arange(4)) == std::vector<int64_t>{0, 1, 2, 3});
   CHECK(to_vector<int64_t>(arange(3, 5, -4)) == std::vector<int64_t>{5, 1, -3});
