@@ -93,7 +93,7 @@ void scale_(const Tensor& x, double factor, Where where) {
   check_writable("scale_", x, where);
   require<DtypeError>(is_floating(x.dtype()), "scale_", where, "a floating-point tensor: ", x);
   check_row(kernels::affine.forward, "scale_", x, where);
-  kernels::affine.forward(x.device(), x, x, {factor, 0});
+  kernels::affine.forward(x.device(), x, x, {factor, -0.0});  // +0 would make +0 of -0
   x.storage()->mark_written("scale_");
 }
 

@@ -101,6 +101,20 @@ TEST_CASE("sigmoids", "[cpu_math]") {
   CHECK(worst(kernels::erf, std::erf) <= 2);
 }
 
+TEST_CASE("the sign of zero stays where the curve goes through it", "[cpu_math]") {
+  for (const auto* row : {&kernels::tanh, &kernels::elu, &kernels::erf, &kernels::gelu, &kernels::gelu_tanh,
+                          &kernels::silu, &kernels::leaky_relu, &kernels::sqrt})
+    for (const Device device : {cpu, reference})
+      for (const Dtype dtype : {Dtype::f32, Dtype::bf16, Dtype::f16})
+        for (const double zero : {0.0, -0.0}) {
+          INFO(row->forward.name() << " in " << name_of(dtype) << " of " << zero);
+          const Tensor x = full({67}, zero, dtype, device), y = empty_like(x);
+          row->forward(device, y, x, {1, 0});
+          for (const float value : to_vector<float>(y))
+            CHECK((value == 0 && std::signbit(value) == std::signbit(zero)));
+        }
+}
+
 TEST_CASE("the slope of erf far from 0", "[cpu_math]") {
   std::vector<float> x{10.3f, -11, 1e3f, -1.24e5f, 6e20f, 3e38f, float{infinity}, -float{infinity}, NAN};
   std::vector<float> slope(x.size()), ones(x.size(), 1);

@@ -143,6 +143,15 @@ TEST_CASE("nothing is written in place where a tensor is empty", "[ops]") {
   }
 }
 
+TEST_CASE("scaled in place, zeros keep their sign", "[ops]") {
+  for (const Device device : {cpu, reference})
+    for (const Dtype dtype : {Dtype::f32, Dtype::bf16}) {
+      const Tensor zeros = from_values<float>({0, -0.0f, 0, -0.0f, 0}, {5}, device), x = cast(zeros, dtype);
+      scale_(x, 1);
+      for (int64_t i = 0; i < 5; ++i) CHECK(std::signbit(to_vector<float>(x)[static_cast<size_t>(i)]) == (i % 2 == 1));
+    }
+}
+
 TEST_CASE("arange counts", "[ops]") {
   CHECK(to_vector<int64_t>(arange(4)) == std::vector<int64_t>{0, 1, 2, 3});
   CHECK(to_vector<int64_t>(arange(3, 5, -4)) == std::vector<int64_t>{5, 1, -3});

@@ -52,7 +52,7 @@ const InstallUnary sigmoid{kernels::sigmoid,
                            unary([](float x, S) { return math::sigmoid(x); }, [](float y, S) { return y * (1 - y); })};
 const InstallUnary softplus{kernels::softplus, unary([](float x, S) { return softplus_value(x); },
                                                      [](float x, S) { return x > 20 ? 1 : math::sigmoid(x); })};
-const InstallUnary elu{kernels::elu, unary([](float x, S s) { return x > 0 ? x : s.a * math::expm1(x); },
+const InstallUnary elu{kernels::elu, unary([](float x, S s) { return x < 0 ? s.a * math::expm1(x) : x; },
                                            [](float x, S s) { return x > 0 ? 1 : s.a * math::exp(x); })};
 
 }  // namespace

@@ -144,8 +144,8 @@ inline float tanh(float x) {
   const float magnitude = std::fabs(x), square = x * x;
   const float near =
       x + x * square * polynomial(square, -0.333332839f, 0.133314913f, -0.0537434971f, 0.0206505843f, -0.00571704194f);
-  const float e = exp_below(-2 * magnitude), far = std::copysign(1 - 2 * e / (1 + e), x);
-  return select(magnitude < 0.625f, near, far);
+  const float e = exp_below(-2 * magnitude), far = 1 - 2 * e / (1 + e);
+  return std::copysign(select(magnitude < 0.625f, near, far), x);  // -0 stays, of which near makes 0
 }
 
 /// 1 / (1 + e^-x), accurate on both sides.
