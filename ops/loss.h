@@ -1,4 +1,5 @@
-// Losses. Those over rows give one number a row, and their sum or mean; low-precision logits give f32 losses.
+// Losses. Those over rows give one number a row, and their sum or mean. cross_entropy gives f32 losses of
+// low-precision logits; the others are made of ops, and give the type that these do.
 #pragma once
 #include "cinta/core/tensor.h"
 
