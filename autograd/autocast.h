@@ -14,8 +14,8 @@ namespace cinta::autograd {
 
 /// What becomes of an op's inputs of type f32, bf16 or f16 (never f64) while autocast is on.
 enum class CastPolicy {
-  low,      ///< all in the low type: products and gathers, whose sums are f32 inside
-  follow,   ///< as they are, and the result as the widest: norms, and the residuals between them
+  low,      ///< all in the low type: products, whose sums are f32 inside
+  follow,   ///< as they are, and the result as the widest: norms, the residuals between them, gathers of rows
   wide,     ///< all in f32: what has a large range or adds up in its own type
   promote,  ///< where they differ, all in f32
   none,     ///< as they are: changes of layout, the casts themselves
