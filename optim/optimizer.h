@@ -18,6 +18,8 @@ struct StepOptions {
 };
 
 /// The set of trained parameters is fixed when the optimizer is made: freezing or unfreezing one asks for a new one.
+/// Parameters of f64 are updated in f64, but by numbers that are f32 as for all others: the rate and its factors, what
+/// clipping and loss scale multiply gradients by, AdamW's bias corrections, and in a fused sweep the weight decay.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
