@@ -54,7 +54,8 @@ class Optimizer {
   const Tensor& squares() const { return norm_->squares(); }
 
   /// All that a resumed run needs beside the weights: "step" (i64, no dimensions), "updates" (i64[1], the steps that
-  /// were not skipped) and "<parameter>.<state>" in the parameter's shape, as slices of the live buffers.
+  /// were not skipped) and "<parameter>.<state>" in the parameter's shape. The step is a copy, all else slices of the
+  /// live buffers: written down before the next step they are one state, kept beyond it they are not.
   std::vector<NamedTensor> state() const;
   /// Takes state() of an optimizer of the same kind back, from any device. Throws ValueError naming a tensor that is
   /// missing, unknown or given twice, ShapeError or DtypeError for one of another form; nothing has changed then.
