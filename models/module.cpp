@@ -80,7 +80,7 @@ std::vector<Module::Tied> Module::tied_parameters() const {
 
 int64_t Module::parameter_count() const {
   int64_t count = 0;
-  for (const optim::Parameter& parameter : parameters()) count += parameter.tensor.numel();
+  for (const Tied& one : tied_parameters()) count += one.handles[0]->numel();
   return count;
 }
 

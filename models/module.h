@@ -31,7 +31,7 @@ class Module {
   /// The tensors under the names that files use: a parameter that is fused in memory, as query, key and value are,
   /// appears as views of its parts.
   std::vector<NamedTensor> named_tensors() const;
-  /// Number of elements of all parameters.
+  /// Number of elements of all parameters, those of a tied one once.
   int64_t parameter_count() const;
 
   /// Draws all parameters anew.

@@ -76,6 +76,8 @@ TEST_CASE("a tied parameter is frozen and freed under all of its paths", "[modul
   CHECK_NOTHROW(optim::Sgd(model.parameters()));
 }
 
+TEST_CASE("the elements of a tied parameter count once", "[module]") { CHECK(Tied().parameter_count() == 9 + 2 * 3); }
+
 TEST_CASE("paths of parameters are whole words", "[module]") {
   models::BertConfig config = small_config(0);
   config.num_hidden_layers = 11;
