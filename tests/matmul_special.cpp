@@ -85,32 +85,32 @@ TEST_CASE("narrow infinities, NaN and subnormals are multiplied as what they are
 
 TEST_CASE("an infinity at the end of an odd sum stays one", "[matmul]") {
   for (const auto& [m, n, k] : {std::tuple{2, 129, 7}, std::tuple{100, 1, 1}, std::tuple{100, 16, 1},
-                                std::tuple{33, 257, 129}, std::tuple{300, 64, 4097}})
+                                std::tuple{33, 257, 129}, std::tuple{300, 64, 4097}, std::tuple{20, 130, 9001}})
     for (const Dtype dtype : {Dtype::f32, Dtype::bf16, Dtype::f16})
       for (const bool in_a : {false, true}) {
         INFO(m << "x" << n << "x" << k << " " << name_of(dtype) << (in_a ? " in a" : " in b"));
-        const Tensor a = full({m, k}, 1, dtype), b = full({k, n}, 1, dtype), w = full({n, k}, 1, dtype),
+        const Tensor a = full({m, k}, 1, dtype), b = full({k, n}, 1, dtype), bias = full({n}, 1, dtype),
                      y = empty({m, n}, dtype);
-        const auto put = [](const Tensor& x, int64_t row, int64_t column) {
-          const Tensor one = x.with_layout({1}, {1}, row * x.size(1) + column);
-          kernels::fill(cpu, one, std::numeric_limits<float>::infinity());
-        };
         const int64_t row = m - 1, column = n - 1;
-        in_a ? put(a, row, k - 1) : put(b, k - 1, column);
-        if (!in_a) put(w, column, k - 1);
-        const auto check = [&, m = m, n = n, k = k] {
+        const Tensor one = in_a ? a.with_layout({1}, {1}, row * k + k - 1) : b.with_layout({1}, {1}, k * n - 1);
+        kernels::fill(cpu, one, std::numeric_limits<float>::infinity());
+        const Tensor across = transpose(contiguous(transpose(a, 0, 1)), 0, 1), w = contiguous(transpose(b, 0, 1));
+        const auto check = [&, m = m, n = n, k = k](double added) {
           const std::vector<float> got = to_vector<float>(y);
-          const float sum = to_vector<float>(cast(full({1}, static_cast<double>(k)), dtype))[0];
+          const float sum = to_vector<float>(cast(full({1}, static_cast<double>(k) + added), dtype))[0];
           int64_t wrong = 0;
           for (int64_t i = 0; i < m; ++i)
             for (int64_t j = 0; j < n; ++j)
               wrong += got[i * n + j] != ((in_a ? i == row : j == column) ? INFINITY : sum);
           CHECK(wrong == 0);
         };
-        kernels::matmul(cpu, y, a, b, 1, 0);
-        check();
-        kernels::linear(cpu, y, a, w, View{});
-        check();
+        for (const Tensor& left : {a, across})
+          for (const Tensor& right : {b, transpose(w, 0, 1)}) {
+            kernels::matmul(cpu, y, left, right, 1, 0);
+            check(0);
+          }
+        kernels::linear(cpu, y, a, w, bias);
+        check(1);
       }
 }
 
