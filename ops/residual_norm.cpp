@@ -103,14 +103,13 @@ struct ResidualNorm {
   }
   Tensor composed(std::span<const Tensor> in) {
     const Dtype dtype = in[2].dtype();
-    const Tensor sum = normal ? autograd::apply(KnownSum{sum_again(dtype), draw}, Where(), in[0], in[1], in[2])
+    const Tensor sum = normal ? autograd::apply(KnownSum{sum_again(), draw}, Where(), in[0], in[1], in[2])
                               : sum_of(in[0], in[1], in[2]);
     return cast(composed_layer_norm(sum, in[3], in[4], eps), dtype);
   }
-  /// The sum, as near as what is kept says it.
-  Tensor sum_again(Dtype dtype) {
-    const Tensor rows = denormalized(as_rows(normal.get()), mean.get(), rstd.get());
-    return cast(reshape(rows, normal.get().shape()), dtype);
+  /// The sum, as near as what is kept says it, in the type of the statistics: rounded it would be another row.
+  Tensor sum_again() {
+    return reshape(denormalized(as_rows(normal.get()), mean.get(), rstd.get()), normal.get().shape());
   }
   Tensor sum_of(const Tensor& x, const Tensor& added, const Tensor& residual) const {
     const Dtype wide = statistics_type(x.dtype());
