@@ -2,6 +2,7 @@
 // over rows that adds up parameter gradients in a fixed order.
 #pragma once
 #include <cmath>
+#include <limits>
 
 #include "cinta/backends/cpu/parallel.h"
 #include "cinta/backends/cpu/simd/columns.h"
@@ -17,7 +18,8 @@ struct Moments {
 inline Moments moments(const float* x, int64_t n, float eps, float sum) {
   const float count = static_cast<float>(n), near = sum / count;
   const Pair left = sums_of(n, [=](int64_t j) { return Pair{(x[j] - near) * (x[j] - near), x[j] - near}; });
-  const float lacks = left.second / count, square = std::max(left.first / count - lacks * lacks, 0.0f);
+  const float lacks = left.second / count, most = std::numeric_limits<float>::max();  // inf - inf would be NaN
+  const float square = std::max(left.first / count - std::min(lacks * lacks, most), 0.0f);
   return {near + lacks, 1 / std::sqrt(square + eps)};
 }
 /// The same of a row that is not centred: by its squares, with a mean of 0.
