@@ -72,7 +72,8 @@ void scatter_add_rows(View dtable, View dy, View index, int64_t skip, float beta
     const int64_t first = tile * scatter_columns, count = std::min(scatter_columns, n - first);
     if (in_place) return scatter_columns_of(dtable.as<float>() + first, n, dy, target, limit, skip, first, count);
     // A sum of many rows in 16 bits would round with each, and stop growing.
-    float* sums = scratch<float>(limit * count, Workspace::tile);
+    const WorkspaceBlock room(limit * count * static_cast<int64_t>(sizeof(float)));  // much, of a large table
+    float* const sums = static_cast<float*>(room.data());
     std::fill_n(sums, limit * count, 0.0f);
     for (int64_t v = 0; beta != 0 && v < limit; ++v) {
       load(sums + v * count, dtable.dtype, dtable.data, v * n + first, 1, count);
