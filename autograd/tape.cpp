@@ -67,7 +67,7 @@ class Walk {
     for (auto& node : nodes_) {
       if (!node->needed) continue;
       step(*node);
-      require(!broken_, "backward", where_, "a walk inside this one, in ", node->name(),
+      require(!broken_, name(), where_, "a walk inside this one, in ", node->name(),
               " or a hook, that does not fail: it has left sums that are not whole");
       node->needed = false;
       if (!keeps_graph()) pass(node);
@@ -93,8 +93,8 @@ class Walk {
     const uint64_t walk = number_ = next_walk.fetch_add(1, std::memory_order_relaxed);
     std::vector<std::shared_ptr<Node>> open;
     auto meet = [&](const Slot& slot) {
-      require(!slot.passed_by, "backward", where_, "the graph behind the output of ",
-              slot.passed_by ? slot.passed_by : "", " was released by an earlier walk; use retain_graph there");
+      require(!slot.passed_by, name(), where_, "the graph behind the output of ", slot.passed_by ? slot.passed_by : "",
+              " was released by an earlier walk; use retain_graph there");
       require(slot.leaf || slot.hooks.empty(), name(), where_,
               "hooks of leaves alone (require_gradient), given one of the output of ",
               slot.producer ? slot.producer->name() : "");
@@ -163,28 +163,28 @@ class Walk {
     if (keeps_graph()) return;
     for (const Walk* walk = this; walk; walk = walk->around_)
       for (const auto& node : walk->nodes_around_)
-        require(!node->needed || node->met_by != number_, "backward", where_,
+        require(!node->needed || node->met_by != number_, name(), where_,
                 "retain_graph where a walk around this one has yet to come to ", node->name());
   }
 
   void seed() {
-    require<ShapeError>(options_.seeds.empty() || options_.seeds.size() == roots_.size(), "backward", where_,
+    require<ShapeError>(options_.seeds.empty() || options_.seeds.size() == roots_.size(), name(), where_,
                         "one seed for each of ", roots_.size(), " outputs, given ", options_.seeds.size());
     for (size_t i = 0; i < roots_.size(); ++i) {
       const Tensor& root = roots_[i];
       Tensor seed;
       if (options_.seeds.empty()) {
-        require<ShapeError>(root.numel() == 1, "backward", where_, "an output of one element, or a seed: ", root);
+        require<ShapeError>(root.numel() == 1, name(), where_, "an output of one element, or a seed: ", root);
         seed = empty(root.shape(), root.dtype(), root.device());
         kernels::fill(root.device(), seed, 1.0);
       } else {
         seed = options_.seeds[i];
-        require<ShapeError>(seed.shape() == root.shape(), "backward", where_, "a seed of the output's shape: ", root,
+        require<ShapeError>(seed.shape() == root.shape(), name(), where_, "a seed of the output's shape: ", root,
                             ", given ", seed);
-        require<DtypeError>(seed.dtype() == root.dtype(), "backward", where_, "a seed of the output's type: ", root,
+        require<DtypeError>(seed.dtype() == root.dtype(), name(), where_, "a seed of the output's type: ", root,
                             ", given ", seed);
-        require<DeviceError>(seed.device() == root.device(), "backward", where_,
-                             "a seed on the output's device: ", root, ", given ", seed);
+        require<DeviceError>(seed.device() == root.device(), name(), where_, "a seed on the output's device: ", root,
+                             ", given ", seed);
       }
       Scoped recording(&Mode::recording, options_.create_graph);
       Sink(root.slot.get()).put(seed);
