@@ -1,6 +1,7 @@
 // Joining, cutting and padding along a dimension.
 #include "cinta/autograd/function.h"
 #include "cinta/backends/kernels/elementwise.h"
+#include "cinta/ops/check.h"
 #include "cinta/ops/shape.h"
 
 namespace cinta {
@@ -107,6 +108,7 @@ Tensor pad(const Tensor& x, int dim, int64_t before, int64_t after, double value
   int64_t size = x.shape()[dim];
   const bool fits = !__builtin_add_overflow(size, before, &size) && !__builtin_add_overflow(size, after, &size);
   require<ShapeError>(fits, "pad", where, "the padded size fits 63 bits, given ", before, " and ", after);
+  check_value("pad", value, x.dtype(), where);
   return apply(Pad{dim, before, after, value}, where, x);
 }
 

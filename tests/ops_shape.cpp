@@ -117,6 +117,7 @@ TEST_CASE("a tensor is filled with what its type can hold", "[ops]") {
         CHECK_THAT(error_of<ValueError>([&] { full({1}, value, dtype, device); }),
                    Catch::StartsWith(join("[full] a number that ", dtype, " can hold, given ", value)));
         CHECK_THAT(error_of<ValueError>([&] { fill_(whole, value); }), Catch::StartsWith("[fill_] a number that"));
+        CHECK_THAT(error_of<ValueError>([&] { pad(whole, 0, 1, 0, value); }), Catch::StartsWith("[pad] a number that"));
       }
     }
     CHECK_THROWS_AS(full({0}, 300, Dtype::u8, device), ValueError);
