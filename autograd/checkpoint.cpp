@@ -105,7 +105,8 @@ class Recorder : public Keeper {
   explicit Recorder(std::shared_ptr<Segment> segment) : segment_(std::move(segment)) {}
   const void* segment() const override { return segment_.get(); }
   std::pair<std::shared_ptr<Hole>, int> keep(const Tensor& tensor) override {
-    note(mode().saving->name(), tensor);  // which may be an option, and none of the op's inputs
+    const Node* const node = mode().saving;
+    note(node ? node->name() : "", tensor);  // which may be an option, and none of the op's inputs
     return {segment_, segment_->add_hole(tensor)};
   }
   bool recall(const char* name, std::span<const Tensor* const> inputs, std::vector<Tensor>&) override {

@@ -94,6 +94,7 @@ struct SelfAttentionOfRows {
   Tensor composed(std::span<const Tensor> in) {
     const int64_t count = in[0].size(0), length = in[1].size(1), width = in[0].size(1), size = width / heads;
     const AttentionExtent extent = core.extent();
+    for (const Tensor& option : {extent.rows, extent.lengths}) autograd::note_read(name, option);
     const std::vector<int64_t> numbers = to_vector<int64_t>(extent.rows);
     const Tensor& lengths = extent.lengths;
     const std::vector<int32_t> ends = lengths ? to_vector<int32_t>(lengths) : std::vector<int32_t>();
