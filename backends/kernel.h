@@ -79,8 +79,9 @@ class RowWatcher {
   virtual void keep(KeptCall) {}
 };
 /// From now on `watcher` sees the rows of `device`, whatever thread calls them; null: nobody does, and calls under way
-/// on other threads have ended when this returns. The functions of watched rows stand aside, so that a call finds an
-/// empty cell and asks; a call that nobody watches asks nothing. Throws ValueError where another watches already.
+/// on other threads have ended when this returns: of two watched calls on two threads one may say so. The functions of
+/// watched rows stand aside, so that a call finds an empty cell and asks; a call that nobody watches asks nothing.
+/// Throws ValueError where another watches already.
 void watch_rows(Device device, RowWatcher* watcher);
 RowWatcher* row_watcher(Device device);
 

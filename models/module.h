@@ -39,12 +39,13 @@ class Module {
   /// Training mode (dropout is on) or evaluation mode. Modules start in training mode.
   void train(bool on = true);
   bool training() const { return training_; }
-  /// Moves all parameters, before an optimizer has taken them over. What is tied stays tied, hooks go along, gradients
-  /// do not; a parameter that lies there already stays as it is.
+  /// Moves all parameters, before an optimizer has taken them over. What is tied within this module stays tied,
+  /// hooks go along, gradients do not; a parameter that lies there already stays as it is.
   virtual void to(Device device);
   /// Freezes (or frees) the parameters at `path` or below, all of them for an empty one; returns how many: 0 where
   /// there is none. Paths are those of parameters(), not the names in files: query, key and value are one parameter
-  /// ("..self" freezes it, "..self.query" is no path). A tied parameter follows any of its paths, under all of them.
+  /// ("..self" freezes it, "..self.query" is no path). A tied parameter follows any of its paths in this module,
+  /// under all of them.
   int set_trainable(std::string_view path, bool trainable);
 
  protected:

@@ -2,6 +2,7 @@
 // cannot see is how fused ops, views and shared tensors pass through each other.
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "cinta/autograd/gradcheck.h"
@@ -114,14 +115,16 @@ TEST_CASE("recording a walk leaves first gradients of 16 bits as they are", "[au
     const Tensor dy = cast(from_values<float>({1, 1, 1, 3, 0.7f, 1}, {6}), dtype);
     return to_vector<float>(cast(grad({f(x)}, {x}, {.create_graph = create_graph, .seeds = {dy}})[0], Dtype::f32));
   };
-  const std::pair<const char*, Callback<Tensor(const Tensor&)>> functions[] = {{"gelu", [](const Tensor& x) { return gelu(x); }},
-                                                                               {"gelu_tanh", [](const Tensor& x) { return gelu_tanh(x); }},
-                                                                               {"silu", [](const Tensor& x) { return silu(x); }},
-                                                                               {"tanh", [](const Tensor& x) { return tanh(x); }},
-                                                                               {"sigmoid", [](const Tensor& x) { return sigmoid(x); }},
-                                                                               {"softplus", [](const Tensor& x) { return softplus(x); }},
-                                                                               {"elu", [](const Tensor& x) { return elu(x); }},
-                                                                               {"erf", [](const Tensor& x) { return erf(x); }}};
+  using Function = Callback<Tensor(const Tensor&)>;
+  std::vector<std::pair<const char*, Function>> functions;
+  functions.emplace_back("gelu", [](const Tensor& x) { return gelu(x); });
+  functions.emplace_back("gelu_tanh", [](const Tensor& x) { return gelu_tanh(x); });
+  functions.emplace_back("silu", [](const Tensor& x) { return silu(x); });
+  functions.emplace_back("tanh", [](const Tensor& x) { return tanh(x); });
+  functions.emplace_back("sigmoid", [](const Tensor& x) { return sigmoid(x); });
+  functions.emplace_back("softplus", [](const Tensor& x) { return softplus(x); });
+  functions.emplace_back("elu", [](const Tensor& x) { return elu(x); });
+  functions.emplace_back("erf", [](const Tensor& x) { return erf(x); });
   for (const auto& [name, f] : functions)
     for (const Dtype dtype : {Dtype::bf16, Dtype::f16}) {
       const std::vector<float> plain = slope(f, dtype, false), recorded = slope(f, dtype, true);

@@ -1,4 +1,4 @@
-// Contracts of the matrix products and of the activation behind a bias.
+// Contracts of the matrix products and of the activation behind them.
 #include <catch2/catch.hpp>
 
 #include "cinta/backends/kernels/matmul.h"

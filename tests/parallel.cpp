@@ -194,7 +194,7 @@ TEST_CASE("results do not depend on the number of threads", "[parallel]") {
     const double value = item(sum);
     std::memcpy(t[0].data<float>().data(), &value, sizeof value);
   });
-  check_same_bits("bias and activation, backward", {matrix, {613}, matrix, matrix},
+  check_same_bits("activation and bias, backward", {matrix, {613}, matrix, matrix},
                   [](V& t) { kernels::activation_backward(cpu, t[0], t[1], t[2], t[3], 1); });
   check_same_bits("dropout", {matrix, matrix}, [](V& t) {
     const Tensor state = from_values(std::vector<int64_t>{7, 3, 11}, {3});

@@ -1,4 +1,4 @@
-// Matrix products and the activation behind a bias, as three nested loops.
+// Matrix products and the activation behind them, as three nested loops.
 #include "cinta/backends/kernels/matmul.h"
 
 #include "cinta/backends/kernels/elementwise.h"
