@@ -4,12 +4,14 @@
 #include <cmath>
 #include <limits>
 
+#include "cinta/backends/captured_step.h"
 #include "cinta/backends/cpu/gemm.h"
 #include "cinta/backends/cpu/isa.h"
 #include "cinta/backends/kernels/elementwise.h"
 #include "cinta/backends/kernels/matmul.h"
 #include "cinta/core/random.h"
 #include "cinta/core/tensor.h"
+#include "cinta/ops/matmul.h"
 #include "cinta/ops/shape.h"
 #include "product_helpers.h"
 
@@ -112,6 +114,18 @@ TEST_CASE("an infinity at the end of an odd sum stays one", "[matmul]") {
         kernels::linear(cpu, y, a, w, bias);
         check(1);
       }
+}
+
+TEST_CASE("a batch of products of an odd number of bf16 is captured as one row", "[matmul]") {
+  for (const auto& [a, b] : {std::pair{Shape{32, 40, 127}, Shape{32, 127, 200}}, {{64, 64, 127}, {64, 127, 128}}}) {
+    const Tensor left = cast(full(a, 0.5), Dtype::bf16), right = cast(full(b, 0.25), Dtype::bf16);
+    Tensor y;
+    CapturedStep step(cpu, [&] { y = matmul(left, right); });
+    CHECK(step.rows() == 1);
+    const std::vector<float> once = to_vector<float>(y);
+    step.replay();
+    CHECK((to_vector<float>(y) == once && once == std::vector<float>(once.size(), static_cast<float>(a[2]) / 8)));
+  }
 }
 
 TEST_CASE("long sums of narrow numbers are kept in f32", "[matmul]") {
