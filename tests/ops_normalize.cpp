@@ -97,6 +97,23 @@ TEST_CASE("the gradient of a row of equal numbers in 16 bits is that of the row 
   }
 }
 
+TEST_CASE("a recorded walk normalises the sum as it was, and not rounded to 16 bits", "[ops]") {
+  // In bf16 the numbers of the sum are one: 3.296875.
+  Tensor x = cast(from_values<float>({-0.001f, 0.001f, -0.001f, 0.001f}, {1, 4}), Dtype::bf16),
+         residual = full({1, 4}, 3.296875, Dtype::bf16), gain = full({4}, 1.0, Dtype::bf16);
+  for (Tensor* one : {&x, &residual, &gain}) autograd::require_gradient(*one);
+  const Tensor dy = cast(from_values<float>({1, 0, 0, 1}, {1, 4}), Dtype::bf16),
+               y = residual_norm(x, {}, residual, gain, {}, {.eps = 1e-12});
+  const auto gradient = [&](bool recorded, size_t of) {
+    return to_vector<float>(
+        autograd::grad({sum(y * dy)}, {x, gain}, {.retain_graph = true, .create_graph = recorded})[of]);
+  };
+  for (const size_t of : {size_t{0}, size_t{1}}) {
+    const std::vector<float> plain = gradient(false, of), recorded = gradient(true, of);
+    for (size_t j = 0; j < 4; ++j) CHECK(std::abs(recorded[j] - plain[j]) <= 0x1p-6f * std::abs(plain[j]));
+  }
+}
+
 TEST_CASE("dropout drops the share it is told to and keeps the mean", "[ops]") {
   for (Device device : {cpu, reference}) {
     const Random random(1, device);
