@@ -53,7 +53,8 @@ class Segment : public Hole, public std::enable_shared_from_this<Segment> {
     for (const Kept& kept : kept_)
       for (const Tensor& output : kept.outputs) drop_shadow(output);
   }
-  std::vector<std::string_view>& ops() { return ops_; }
+  void add_op(const char* name) { ops_.push_back(name); }
+  const std::vector<std::string_view>& ops() const { return ops_; }
 
   /// Notes what an op reads and the segment did not compute (its inputs, and what its function captured): it has to be
   /// as it was when the segment runs again.
@@ -110,7 +111,7 @@ class Recorder : public Keeper {
     return {segment_, segment_->add_hole(tensor)};
   }
   bool recall(const char* name, std::span<const Tensor* const> inputs, std::vector<Tensor>&) override {
-    segment_->ops().push_back(name);
+    segment_->add_op(name);
     note_inputs(name, inputs);
     return false;
   }

@@ -114,20 +114,14 @@ TEST_CASE("what an op that is not recorded reads, overwritten before backward, i
         return t * t * twice;
       },
       "exp");
-  refused(
-      [=](const Tensor& t) {
-        const Tensor sum = zeros({3});
-        add_(sum, mask);
-        return t * t * sum;
-      },
-      "add_");
-  refused(
-      [=](const Tensor& t) {
-        const Tensor copy = zeros({3});
-        copy_(copy, mask);
-        return t * t * copy;
-      },
-      "copy_");
+  for (const auto& [write, op] : {std::pair{&add_, "add_"}, std::pair{&copy_, "copy_"}})
+    refused(
+        [=, write = write](const Tensor& t) {
+          const Tensor written = zeros({3});
+          write(written, mask, Where());
+          return t * t * written;
+        },
+        op);
 }
 
 TEST_CASE("what an op that is not recorded gives, in a segment, may be overwritten", "[checkpointing]") {
